@@ -95,6 +95,7 @@ class StreamParser:
         elif line.startswith("data:"):
             self.data.append(line[5:].removeprefix(" "))
         elif not line and self.data:
+            # An empty line ends an event. One that is cut off before it is dropped, as the standard wants.
             text = "\n".join(self.data)
             self.data.clear()
             yield _json_or_text(text)

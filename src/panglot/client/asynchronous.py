@@ -81,6 +81,7 @@ class AsyncClient(CallerBase):
             while waiting:
                 yield await _result(waiting.popleft(), return_errors)
         finally:
+            # The caller may have stopped before the last answer.
             for task in waiting:
                 task.cancel()
 
@@ -104,6 +105,7 @@ class AsyncClient(CallerBase):
     async def _send(self, step: Send) -> httpx.Response | httpx.HTTPError:
         try:
             response = await self._http.send(self._request(step), stream=not step.whole)
+            # Also for a stream: the error is in the body, and reading it frees the connection.
             if response.status_code >= 400:
                 await response.aread()
             return response

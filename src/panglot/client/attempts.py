@@ -76,10 +76,12 @@ def attempts(
     """Send until the server is not too busy to answer. Raises CallError when the time is over."""
     began = clock()
     deadline = began + policy.timeout
+    # The same id for all attempts, so that the server's log shows them as one call.
     request_id = secrets.token_hex(8)
     pauses = _pauses()
     while True:
         left = max(0.001, deadline - clock())
+        # Rounded up: a deadline of 0 milliseconds would have passed already.
         headers = {**request.headers, "x-request-id": request_id, "x-timeout-ms": str(int(left * 1000) + 1)}
         outcome = yield Send(Outgoing(request.method, request.path, headers, request.body), left, whole)
         if isinstance(outcome, httpx.Response) and outcome.status_code not in TOO_BUSY:
@@ -97,7 +99,9 @@ def _is_safe(outcome: Outcome, policy: CallPolicy) -> bool:
     if isinstance(outcome, httpx.Response):
         return True
     if isinstance(outcome, UNREACHABLE):
+        # Nothing was sent, so the call did not run.
         return not _is_unknown_name(outcome)
+    # A timeout is not among these errors: the call may still be running.
     return policy.retry and isinstance(outcome, httpx.NetworkError | httpx.RemoteProtocolError)
 
 
@@ -105,6 +109,7 @@ def _is_unknown_name(error: BaseException | None) -> bool:
     """Whether the name of the host is unknown; then waiting does not help."""
     while error is not None:
         if isinstance(error, socket.gaierror):
+            # The resolver could not tell yet: then waiting may help.
             return error.errno != socket.EAI_AGAIN
         error = error.__cause__ or error.__context__
     return False

@@ -53,6 +53,7 @@ class CallerBase:
 
     def _learning(self) -> Steps[About]:
         """Read what the server says about itself, once, as soon as its script is loaded. Raises CallError."""
+        # Two threads may both come here. They read the same documents, so it does no harm.
         if self._about is None:
             yield from self._sending(READY)
             for document in self._address.documents:

@@ -92,6 +92,7 @@ class Client(CallerBase):
     def _send(self, step: Send) -> httpx.Response | httpx.HTTPError:
         try:
             response = self._http.send(self._request(step), stream=not step.whole)
+            # Also for a stream: the error is in the body, and reading it frees the connection.
             if response.status_code >= 400:
                 response.read()
             return response
@@ -113,6 +114,7 @@ def in_order(
             while waiting:
                 yield _result(waiting.popleft(), return_errors)
         finally:
+            # The caller may have stopped early. Calls that run already are waited for when the pool closes.
             for future in waiting:
                 future.cancel()
 

@@ -74,6 +74,7 @@ class RunningServer:
             with contextlib.closing(_connection(self.address)) as connection:
                 connection.request(method, path, body or None, {**headers, **self.headers()})
                 response = connection.getresponse()
+                # One byte more than allowed, to notice that there are more.
                 content = response.read(most + 1) if most else response.read()
                 if most and len(content) > most:
                     raise StartError(f"{self.address} answers {path} with more than {most} bytes")

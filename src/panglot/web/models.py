@@ -175,6 +175,7 @@ class Models:
     def remove(self, model: Model) -> None:
         """Have a model answer no more, unless another has taken its place already."""
         versions = self._versions.get(model.name, {})
+        # A model that was loaded again has the same name and version.
         if versions.get(model.version) is model:
             del versions[model.version]
             if not versions:

@@ -17,7 +17,9 @@ async def stop_accepting(server: asyncio.Server, sock: socket.socket) -> None:
     """Refuse new connections without losing those the kernel has already accepted for us."""
     with contextlib.suppress(OSError):
         program = ctypes.create_string_buffer(DROP_ALL)
+        # The filter drops what newcomers send. Clients whose connection the kernel has completed are not touched.
         sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program)))
+    # Closing the socket would reset connections that the kernel has completed and the loop has not accepted yet.
     for _ in range(50):
         await asyncio.sleep(0.01)
         if not _waiting_in_kernel(sock):

@@ -109,6 +109,7 @@ class LoadConnection(asyncio.Protocol):
             self.load.finished(self, began)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        # An answer without a length ends with its connection: this is no failure.
         if self.parser.until_close and self.began >= 0:
             self.parser.close()
             began, self.began = self.began, -1.0
@@ -214,6 +215,7 @@ class LoadRun:
                 if self.expected and not parser.is_answer(self.expected[connection.number]):
                     self._differs(connection)
         elif now > self.start:
+            # Begun in the warm-up, answered in the window: throughput counts answers, latency counts requests.
             self.outcome.answered += 1
         if parser.closing:
             connection.transport.close()
@@ -275,8 +277,10 @@ class LoadRun:
             pass
         self.outcome.unanswered = sum(1 for connection in self.open if connection.began >= 0) + len(self.backlog)
         for connection in list(self.open):
+            # So that `lost` does not count an error for a connection that is aborted here.
             connection.began = -1.0
             connection.transport.abort()
+        # The loop calls `connection_lost` in its next turn.
         await asyncio.sleep(0)
 
     def _end_when_quiet(self) -> None:
@@ -304,6 +308,8 @@ class LoadRun:
         while self.next <= now:
             if self.next >= self.start:
                 self.outcome.late.append(int((now - self.next) * 1e6))
+            # With the time that was meant: a server that stalls would otherwise hide the requests it delayed
+            # (coordinated omission).
             self._begin(self.next)
             self.next += 1 / self.plan.rate if self.plan.even else self.chance.expovariate(self.plan.rate)
         if self.next < self.end:
@@ -313,6 +319,7 @@ class LoadRun:
         if self.idle:
             self._send(self.idle.popleft(), meant)
             return
+        # The time is stored and not the request: waiting for a connection is part of the latency.
         self.backlog.append(meant)
         if len(self.open) + self.opening < self.plan.connections:
             self.wanted += 1
@@ -340,12 +347,14 @@ def main() -> None:
     import uvloop
 
     plan = LoadPlan(**json.load(sys.stdin))
+    # A collection would be measured as latency of the server.
     gc.disable()
 
     async def run() -> LoadOutcome:
         return await LoadRun(plan).run()
 
     output = memoryview(json.dumps(vars(uvloop.run(run()))).encode())
+    # A pipe may take less than all of it.
     while output:
         output = output[os.write(sys.stdout.fileno(), output) :]
 

@@ -48,6 +48,7 @@ class Ticker:
         self._libc.timerfd_settime(self._fd, TFD_TIMER_ABSTIME, ctypes.byref(timer), None)
 
     def _ready(self) -> None:
+        # The loop may call this once more after `at` has set the timer anew: then there is nothing to read.
         with contextlib.suppress(BlockingIOError):
             os.read(self._fd, 8)
             self._call(self)

@@ -76,6 +76,7 @@ class PanglotProcess:
     def _read(self) -> None:
         assert self.process.stderr is not None
         with self.process.stderr as lines:
+            # Line by line as they come: `port` looks at the list meanwhile.
             self.log.extend(line.rstrip("\n") for line in lines)
 
     def port(self) -> int:
@@ -126,6 +127,7 @@ class PanglotProcess:
             self.process.kill()
             self.process.wait()
             code = None
+        # The last lines of the log may still be in the pipe, and they tell why the server ended.
         self._reader.join(2)
         return code
 

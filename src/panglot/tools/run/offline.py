@@ -108,6 +108,7 @@ class Offline:
                 return _refused(fault)
             # A worker that died on an earlier input is being replaced.
             await asyncio.sleep(PAUSE)
+            # The wait for another worker is not part of this input's time.
             began = time.perf_counter()
             fault = self.engine.submit(call)
         answer = await call.answer
@@ -145,6 +146,7 @@ class Waiting(Call):
 
     def reply(self, reply: wire.Reply) -> None:
         """Set the answer once it is complete, or store a chunk of it."""
+        # A run that was stopped has cancelled the future, and its answer may still come.
         if self.answer.done():
             return
         if reply.flags & wire.ERROR:

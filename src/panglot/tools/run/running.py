@@ -74,6 +74,7 @@ async def run(
         load.result()
         return True
     load.cancel()
+    # Waits until the cancelled run has closed its workers.
     await asyncio.gather(load, return_exceptions=True)
     return False
 
@@ -95,6 +96,7 @@ async def _all(
             for entry in entries:
                 waiting.append(asyncio.ensure_future(_one(running, about, entry, plan)))
                 if len(waiting) >= plan.concurrency:
+                    # Taken off the list only afterwards: where this is cancelled, `finally` still cancels the task.
                     report(await waiting[0])
                     del waiting[0]
             while waiting:

@@ -36,6 +36,7 @@ class Credentials:
                 if not value:
                     continue
             elif self._demanded and (name == b"authorization" or name in carriers):
+                # Dropped whole, also where the token in it is wrong: it was meant for this server.
                 continue
             if self._own is None or not self._carries(self._own, value):
                 kept.append((name, value))
@@ -45,6 +46,7 @@ class Credentials:
     def _carries(own: re.Pattern[bytes], value: bytes) -> bool:
         if own.search(value):
             return True
+        # The password is in base64, where the search above cannot find it.
         basic = BASIC.match(value)
         return basic is not None and own.search(password(value[basic.end() :])) is not None
 
@@ -58,7 +60,7 @@ def password(credentials: bytes) -> bytes:
 
 
 def _without_session(cookies: bytes) -> bytes:
-    """The cookies of a request but for those of a login; as they were where there is none of those."""
+    """The cookies of a request without those of a login; unchanged where there are none."""
     if SESSION.search(cookies) is None:
         return cookies
     pairs = (pair.strip() for pair in cookies.split(b";"))

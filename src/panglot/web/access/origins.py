@@ -26,6 +26,7 @@ class Origins:
         if self.anyone:
             return {b"access-control-allow-origin": ANYONE}
         allowed = {b"access-control-allow-origin": origin} if origin in self._named else {}
+        # Also for an origin that is refused: a cache must not give this answer to one that is allowed.
         return {**allowed, b"vary": b"origin"}
 
     def lines(self, origin: bytes) -> bytes:

@@ -47,10 +47,12 @@ class Sessions:
     @staticmethod
     def _is_own(method: str, headers: dict[bytes, bytes]) -> bool:
         """Whether the page that sends this is of this very origin: another port of the host is the same site too."""
+        # Old browsers do not send Sec-Fetch-Site. For them the origin and SameSite=Strict decide.
         origin, site = headers.get(b"origin", b""), headers.get(b"sec-fetch-site", b"same-origin")
         if site not in (b"same-origin", b"none"):
             return False
         if not origin:
+            # Browsers may leave the origin out when they read, never when they change something.
             return method in READING
         return origin.partition(b"://")[2] == headers.get(b"host")
 
@@ -59,6 +61,7 @@ class Sessions:
         for cookie in cookies.split(b";"):
             if cookie.strip().startswith(start):
                 until, _, signature = cookie.strip()[len(start) :].partition(b".")
+                # In constant time. And before `int`: only a value that this server signed gets that far.
                 fits = hmac.compare_digest(signature, self._sign(until).encode())
                 return fits and until.isdigit() and int(until) > time.time()
         return False

@@ -71,11 +71,13 @@ class Access:
 
     def _opens(self, access: str, given: bytes) -> bool:
         """Whether a token opens a route of this access, which asks for one."""
+        # All comparisons take constant time: how long a refusal takes tells nothing about the token.
         if access == CONTROL:
             return bool(self.control_token) and hmac.compare_digest(given, self.control_token)
         if access == METRICS and self.metrics_token and hmac.compare_digest(given, self.metrics_token):
             return True
         if not self.token:
+            # Only /metrics comes here: it is open, unless it has a token of its own.
             return not self.metrics_token
         return hmac.compare_digest(given, self.token)
 
@@ -102,6 +104,7 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ, *, ad
             fix="set PANGLOT_TOKEN or --token-file, or say --no-auth",
         )
     hosts: frozenset[bytes] = frozenset()
+    # Without a token only the Host header tells a local program from a page whose name leads here (DNS rebinding).
     if loopback and not token:
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))

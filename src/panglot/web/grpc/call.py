@@ -47,6 +47,7 @@ class RpcCall(Call):
 
     def take_over(self, message: ReceivedMessage) -> None:
         """Own the memory of a message. Raises RpcError where the quota has no space: then it stays the message's."""
+        # First: the same bytes would count twice, and a large message would be refused because of itself.
         message.release_quota()
         if not self.take_body(*message.contents(), message.size):
             raise refused(NO_MEMORY)
@@ -127,13 +128,14 @@ def begin(front: Front, about: InferCall, message: ReceivedMessage, on_answer: O
     call.head = call.request_id + rest
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if about.seconds is None else min(longest, max(0.0, about.seconds)))
+    # After everything else that can raise: until here the message is its inbox's to release.
     call.take_over(message)
     submit(call)
     return call
 
 
 def announced(front: Front, first: wire.Buffer) -> Model | None:
-    """The model that a message is for of which only the first bytes have come; None where they do not tell.
+    """The model that the first bytes of a message name; None where they do not tell.
 
     Raises RpcError where there is no such model.
     """
@@ -165,6 +167,7 @@ def submit(call: RpcCall) -> None:
     try:
         fault = call.model.engine.submit(call)
     except Exception:
+        # Releases the body, and has the engine forget the call where it knows the call already.
         call.cancel()
         raise
     if fault is not None:

@@ -70,6 +70,7 @@ class Inbox:
 
     def feed(self, data: wire.Buffer) -> int:
         """Add the next bytes; returns how many messages they completed. Raises RpcError for a refused message."""
+        # Older bytes wait: parsing these first would change the order of the messages.
         if self._unparsed:
             self._store_unparsed(data)
             return 0
@@ -105,10 +106,12 @@ class Inbox:
                 at += PREFIX.size
             message = self._new_message(packed, size)
             if end - at >= size:
+                # A copy: `data` may be a view of the memory that all connections read to.
                 message.fill_whole(bytes(data[at : at + size]))
                 self._waiting.append(message)
                 at += size
             else:
+                # Before `allocate`, which may raise: `close` then releases whatever the message has got.
                 self._part = message
                 message.allocate(self._model(data[at:]) if self._announces and not packed else None)
         return at
@@ -123,7 +126,7 @@ class Inbox:
         return ReceivedMessage(self._quota, size, self._encoding if packed else b"")
 
     def _model(self, first: wire.Buffer) -> Model | None:
-        """The model of an inference of which this has come; None where that is not known. Raises RpcError."""
+        """The model that the first bytes of an inference name; None where they do not tell. Raises RpcError."""
         try:
             return announced(self._front, first)
         except RpcError:

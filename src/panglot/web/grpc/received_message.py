@@ -48,6 +48,7 @@ class ReceivedMessage:
     def fill_whole(self, body: bytes) -> None:
         """Take in all of it at once."""
         self._view, self._at = body, self.size
+        # Counted without asking: the bytes are here already.
         self._quota.used += self.size
         self._counted = self.size
 
@@ -55,6 +56,7 @@ class ReceivedMessage:
         """Find memory for a message that has begun to come, its model's where that is known. Raises RpcError."""
         if model is not None:
             self.model, self._quota = model, model.quota
+        # By the announced size, before anything is stored. What really comes is counted in `fill`.
         if not self._quota.fits(self.size):
             raise refused(NO_MEMORY)
         if self.size <= SMALL:
@@ -140,7 +142,7 @@ class ReceivedMessage:
         return self._view, self._buffer
 
     def hand_over(self) -> None:
-        """Know nothing more of the contents: a call owns them now, and counts them."""
+        """Let go of the contents: a call owns and counts them now."""
         self._view, self._buffer = b"", None
 
     def release(self) -> None:

@@ -48,6 +48,7 @@ class StreamInfer:
         tasks = [asyncio.ensure_future(work) for work in (self._write(), self._read(), self.too_slow.wait())]
         writing, reading, cut = tasks
         try:
+            # The reader is not in this set: its end, also by an error, lets the writer end, and is raised below.
             await asyncio.wait({writing, cut}, return_when=asyncio.FIRST_COMPLETED)
             if not writing.done():
                 raise TOO_SLOW.error()
@@ -56,6 +57,7 @@ class StreamInfer:
         finally:
             for task in tasks:
                 task.cancel()
+            # A list of its own, because `_forget` changes the set.
             for call in list(self.mine):
                 call.cancel()
                 self._forget(call)
@@ -67,6 +69,7 @@ class StreamInfer:
                 if message:
                     await self.stream.write(message)
                     self.waiting -= len(message)
+                # Only now is the slot free: for a client that reads slowly no further inference is begun.
                 if ends:
                     self.pending -= 1
                     self.slots.release()
@@ -91,6 +94,7 @@ class StreamInfer:
             self.news.set()
 
     def _begin(self, message: ReceivedMessage) -> None:
+        # Empty while `begin` runs: an answer that comes at once finds no call to forget.
         calls: list[RpcCall] = []
         known = message.request_id
 
@@ -115,6 +119,7 @@ class StreamInfer:
     def _send(self, message: bytes, more: bool) -> None:
         self.messages.append((message, not more))
         self.waiting += len(message)
+        # Answers in one piece are bounded by the slots. Parts come as fast as the worker makes them.
         if more and self.waiting > BACKLOG:
             self.too_slow.set()
         self.news.set()

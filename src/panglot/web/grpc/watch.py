@@ -25,6 +25,7 @@ class Watches:
     def add(self, watch: Watch) -> None:
         """Tell a call the present state, and every further one until `remove`."""
         self._watches[watch] = None
+        # At once: the protocol of health checks has the present state sent first.
         watch.tell(watched(self._front, watch.service))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
@@ -36,8 +37,10 @@ class Watches:
             self._timer = None
 
     def _look(self) -> None:
+        # Before the telling: should it end the last watch, `remove` finds this timer and cancels it.
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
         known: dict[str, bytes] = {}
+        # A list of its own, in case that telling ends a call.
         for watch in list(self._watches):
             if watch.service not in known:
                 known[watch.service] = watched(self._front, watch.service)

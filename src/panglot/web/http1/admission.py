@@ -22,7 +22,9 @@ BAD_TIMEOUT = Fault(400, "bad_timeout", "X-Timeout-Ms is no number of millisecon
 def check_old_version(version: str, head: RequestHead) -> int:
     """The minor version of a request that is not HTTP/1.1: 0. Raises RequestRefused for all but HTTP/1.0."""
     if version != "1.0":
+        # The parser reports a request line without a version as 0.9: that is a malformed request.
         raise RequestRefused(NOT_SPOKEN if version != "0.9" else NOT_SPOKEN._replace(status=400), "http")
+    # HTTP/1.0 knows no interim answers: its clients would take 100 Continue for the answer itself.
     head.expects_continue = False
     return 0
 
@@ -32,6 +34,7 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
     route, quota, length = exchange.route, exchange.quota, head.content_length
     if head.given_timeout and not MILLISECONDS.fullmatch(head.given_timeout):
         raise RequestRefused(BAD_TIMEOUT, "timeout")
+    # Before the sizes: a client without a token does not learn how much memory is free.
     if lacks_token(front, head, method, exchange) and not front.sessions.admits(method.decode(), head.headers):
         raise RequestRefused(NO_TOKEN, "token")
     if route.spooled:
@@ -39,6 +42,7 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
     elif length > quota.largest_body:
         raise RequestRefused(too_large(quota.largest_body), "body")
     elif quota.used + length > quota.most_for_large and not quota.fits(length):
+        # Only an early look, by the length that the head gives. `take` counts the bytes as they come, and decides.
         raise RequestRefused(NO_MEMORY, "held")
 
 

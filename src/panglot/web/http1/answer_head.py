@@ -53,8 +53,10 @@ def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -
             if not VALUE.fullmatch(content_type) or len(content_type) > LONGEST_LINE:
                 raise BadHead(f"its content type cannot be sent: {_shown(content_type)}")
             begun += b"content-type: " + content_type + b"\r\n"
+        # A browser that guesses HTML would run a script's result as a page of this server.
         if content_type != b"application/json":
             begun += b"x-content-type-options: nosniff\r\n"
+        # Content types come from scripts: one that makes up a new one each time must not fill the memory.
         if len(known) < KNOWN_BEGINNINGS:
             known[key] = begun
     return begun + _checked_lines(lines) if has_lines else begun

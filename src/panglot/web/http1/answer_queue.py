@@ -43,6 +43,7 @@ class AnswerQueue:
         """Answer a request that has come whole, once those before it are answered."""
         if self.current is not None or self.waiting or self.waits_for_client:
             self.waiting.append(request)
+            # Requests of the same read still join the queue, but nothing further is read: the queue stays short.
             self.connection.flow.pause_reading()
         else:
             self._begin(request)
@@ -51,6 +52,7 @@ class AnswerQueue:
         """Write this answer after those to earlier requests of the connection, then close."""
         connection = self.connection
         if self.is_busy:
+            # By the stopped reader `_next` knows that the last answer is due once the queue is empty.
             connection.reader.stop()
             self.last_answer = answer
         else:
@@ -58,6 +60,7 @@ class AnswerQueue:
             connection.close_after_writing(unread=True)
 
     def _begin(self, request: OpenRequest) -> None:
+        # First: the engine may answer before `submit` returns, and `_next` then clears it again.
         self.current = request
         if not isinstance(request, Exchange):
             self.connection.run_app(request)
@@ -73,6 +76,7 @@ class AnswerQueue:
             fault = exchange.model.engine.submit(exchange)
         except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
             exchange.blunder()
+            # With an id the engine knows the call, and would answer it a second time.
             if exchange.id:
                 exchange.model.engine.cancel(exchange)
             return
@@ -110,6 +114,7 @@ class AnswerQueue:
     def cycle_finished(self) -> None:
         """The same after an answer of the ASGI app."""
         cycle = self.current
+        # A lost connection has no current request, and this queue has let go of the connection.
         if isinstance(cycle, RequestResponseCycle):
             self._next(cycle.keep_alive)
 
@@ -121,6 +126,7 @@ class AnswerQueue:
         if transport is None or transport.is_closing():
             return
         if not keep_alive:
+            # Requests that wait behind it are never answered: `connection: close` has told the client so.
             connection.close_after_writing()
         elif connection.flow.write_paused:
             # Nothing more is read or run for a client that does not read: its answers would pile up here.
@@ -130,6 +136,7 @@ class AnswerQueue:
             # Not at once: an answer that the engine gives on the spot would call this method again from within it.
             connection.loop.call_soon(self._begin_waiting)
         elif connection.reader.is_stopped:
+            # A request behind these was refused: its answer is the last of the connection.
             transport.write(self.last_answer)
             connection.close_after_writing(unread=True)
         elif connection.input_ended:
@@ -170,8 +177,10 @@ class AnswerQueue:
     def close(self) -> None:
         """Cancel the request being answered, and all that wait: the connection is lost."""
         for request in (self.current, *self.waiting):
+            # uvicorn itself tells the cycle of an ASGI request (`HttpConnection.connection_lost`).
             if isinstance(request, Exchange):
                 request.cancel()
         self.waiting.clear()
+        # Threads that report later compare with it: see `_submit_named` and `_submit_upload`.
         self.current = None
         del self.connection  # See `RequestReader.close`.

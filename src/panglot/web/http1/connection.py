@@ -55,6 +55,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        # The quota may close an idle connection for this one, or turn away the oldest reserved one.
         self.reserved = not self.front.quota.admit(self)
 
     # What the ASGI app answers
@@ -83,6 +84,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        # Only a first count: the sweep counts again while writing stays paused and the buffer shrinks.
         self.count_unsent(self.transport.get_write_buffer_size())
         self.answers.pause()
 
@@ -103,10 +105,12 @@ class HttpConnection(HttpToolsProtocol):
 
         TLS knows no half-close. There the sweep closes, once all is written and unread input has had its moment.
         """
+        # From here on bytes are read and dropped, so that the kernel has no unread input to answer with a reset.
         self.reader.stop()
         if self.input_ended:
             self.transport.close()
             return
+        # A pipelined request, or a slow client, may have paused reading.
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -124,6 +128,7 @@ class HttpConnection(HttpToolsProtocol):
             return False
         self.input_ended = True
         if exchange is not None:
+            # Only exchanges look up the transport when they write. A cycle of uvicorn holds the old one already.
             self.transport = cast(asyncio.Transport, BegunTransport(self.transport))
             self.loop.call_later(GONE_WITHIN, self.drop_if_gone)
         return True
@@ -137,12 +142,14 @@ class HttpConnection(HttpToolsProtocol):
         """Cancel the requests that are being read, are being answered, or wait."""
         self.front.quota.remove(self)
         self.count_unsent(0)
+        # Before `answers.close`, which forgets the request.
         cycle = self.answers.current
         self.reader.close()
         self.answers.close()
         # uvicorn tells its cycle that the client has disconnected.
         self.cycle = cycle if isinstance(cycle, RequestResponseCycle) else None  # type: ignore[assignment]
         super().connection_lost(exc)
+        # Replies of the engine that come later see by this that nobody is left to answer.
         self.transport = None  # type: ignore[assignment]
 
     def abort(self) -> None:
@@ -154,6 +161,7 @@ class HttpConnection(HttpToolsProtocol):
     @property
     def idle_since(self) -> float:
         """Since when the connection has had all its answers and no further request; 0 while it is not idle."""
+        # The next request may lie unread in the kernel: closing now would lose it without an answer.
         if self.transport is None or self.reader.phase != IDLE or self._has_unread_input():
             return 0.0
         return self.reader.since
@@ -189,6 +197,7 @@ class HttpConnection(HttpToolsProtocol):
         reader, exchange = self.reader, self.answers.current_exchange
         if exchange is not None and exchange.route.endless:
             exchange.end_stream()
+        # A connection that has sent nothing at all is in HEADERS from the start, and never was IDLE.
         quiet = reader.phase == IDLE or (reader.phase == HEADERS and not reader.begun)
         if quiet and now - reader.since > grace and self.transport is not None:
             self.transport.close()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JOIN_BELOW = 65536
 STREAM_BACKLOG = 8 * 1024 * 1024
-"""Bytes of a stream that may wait for a client to read them when another part comes, however large that is."""
+"""A stream is cut off if more than this many bytes wait for the client to read them when the next part comes."""
 
 BODILESS = (204, 304)
 """Statuses of answers without a body and without a length."""
@@ -82,6 +82,7 @@ class Exchange(Call):
         """Make the path of the uploaded file the body that the worker is given; on another machine, what is in it."""
         body = upload.content() if self.model.settings.ray else bytes(upload.path)
         self.pieces, self.size = [body], len(body)
+        # The bytes of the file were never counted. `release` gives `size` back, so it has to be counted now.
         self.quota.used += self.size
 
     def release(self) -> None:
@@ -100,6 +101,7 @@ class Exchange(Call):
 
     def reply(self, reply: wire.Reply) -> None:
         """Write the script's answer, its failure as the platform writes it, or one chunk of a stream."""
+        # The connection was lost, and this reply was on its way when the call was cancelled.
         if self.connection.transport is None:
             return
         try:
@@ -110,6 +112,7 @@ class Exchange(Call):
             else:
                 self._send(reply.status, reply.head, reply.body, reply.times)
         except BadHead as error:
+            # Raised before a byte is written: a whole other answer can still be sent.
             self._unsendable(error)
         except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
             self.blunder()
@@ -153,6 +156,7 @@ class Exchange(Call):
             return
         self.keep_alive = False
         try:
+            # A stream that has begun cannot become a 500: only a cut connection tells the client.
             if self.started and not self.written:
                 transport.abort()
                 return
@@ -160,6 +164,7 @@ class Exchange(Call):
                 self.written = True
                 self.model.metrics.requests[self.route.name, BLUNDER.status] += 1
                 transport.write(self.whole_answer(BLUNDER))
+            # Also where the answer was written and what failed came after it: the queue must not wait for this request.
             self.connection.answers.finished(self)
         except Exception:
             log.exception("request %s: its connection ends", self.request_id.decode("latin-1"))
@@ -196,6 +201,7 @@ class Exchange(Call):
         extra: bytes = b"",
     ) -> None:
         total = int((monotonic() - self.began) * 1e6)
+        # Decided once: draining may begin at any time, and the header must say what the connection then does.
         close = b"" if self._may_stay() else b"connection: close\r\n"
         lines = b"".join((
             beginning(self.front.beginnings, status, head),
@@ -210,6 +216,7 @@ class Exchange(Call):
         if status in BODILESS:
             if len(body):
                 raise BadHead(f"an answer with status {status} has a body")
+            # A script cannot set this header (`answer_head.OURS`), so the line that is found is the server's own.
             lines = lines.replace(b"content-length: 0\r\n", b"", 1)
         if len(body) < JOIN_BELOW:
             self.connection.transport.write(lines + body)
@@ -220,6 +227,7 @@ class Exchange(Call):
     def _send_large(self, lines: bytes, body: wire.Buffer) -> None:
         transport = self.connection.transport
         if self.connection.scheme == "http":
+            # Not joined: that would copy a large body.
             transport.writelines((lines, body))
             return
         # Encrypted at once, it would be in a buffer below TLS, which does not tell how much of it is unsent.
@@ -235,6 +243,7 @@ class Exchange(Call):
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
         front, route, metrics = self.front, self.route, self.model.metrics
+        # Before the observers: where one of them raises, `blunder` must not write a second answer.
         self.written = True
         metrics.requests[route.name, status] += 1
         metrics.latency[route.name].add(total)
@@ -248,6 +257,7 @@ class Exchange(Call):
     def _stream(self, reply: wire.Reply) -> None:
         transport = self.connection.transport
         if transport.is_closing():
+            # After an abort chunks still come, until the loop calls `connection_lost` in a later turn.
             return
         if not self.started:
             self._open_stream(reply)
@@ -277,6 +287,7 @@ class Exchange(Call):
     def end_stream(self) -> None:
         """Complete a stream without its script: nothing more is coming."""
         if self.started and self.connection.transport is not None and not self.connection.transport.is_closing():
+            # First, so that no chunk of the script follows the final one.
             self.model.engine.cancel(self)
             if self.minor:
                 self.connection.transport.write(b"0\r\n\r\n")
@@ -297,6 +308,7 @@ class Exchange(Call):
             b"\r\n",
         )
         self.connection.transport.write(b"".join(lines))
+        # Not earlier: until here a bad head can still be answered with a 500.
         self.started = True
 
     def _chunk(self, body: wire.Buffer) -> bytes:

@@ -32,6 +32,7 @@ class BegunTransport:
     def _rest(self, data: Any) -> Any:
         if not self._begun:
             return data
+        # The head is always written first, so the bytes that are cut off here are never those of a body.
         self._begun = False
         return data[len(BEGINNING) :]
 

@@ -105,15 +105,20 @@ class RequestHead:
         if self.transfer_encoding:
             if not minor:
                 raise RequestRefused(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
+            # Also refuses lists such as `gzip, chunked`: a proxy that reads such a body in another way would see other
+            # requests in it than we do (request smuggling).
             if self.transfer_encoding.lower() != b"chunked":
                 message = "the only transfer encoding this server takes is chunked"
                 raise RequestRefused(Fault(501, "transfer_encoding", message), "encoding")
             self.before_body = len(self.headers)
+        # With two of them, a proxy may have checked the other one.
         if self.hosts > 1 or (minor and not self.hosts):
             raise RequestRefused(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
+        # A page may have its own name lead to this machine (DNS rebinding): only the Host header shows it.
         if self.hosts and not front.access.knows(self.host):
             message = "this server does not answer to that host name; see --allow-host"
             raise RequestRefused(Fault(403, "unknown_host", message), "host")
+        # Without a token, any page in a browser on this machine could call the server.
         if self.origin and not front.access.token and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
             raise RequestRefused(Fault(403, "cross_origin", message), "origin")
@@ -141,6 +146,7 @@ class RequestHead:
     def check_trailers(self) -> None:
         """Refuse headers behind the body that would have meant something before it. Raises RequestRefused."""
         for name, _ in self.headers[self.before_body :]:
+            # The parser reports trailers as it does headers, so `add` has already taken them at their word.
             if name in KNOWN:
                 message = f"{name.decode('latin-1')} may not come behind the body"
                 raise RequestRefused(Fault(400, "bad_trailer", message), "http")
@@ -150,6 +156,7 @@ class RequestHead:
         given = self.given_id
         if not given and platform_header:
             given = next((value for name, value in self.headers if name == platform_header), b"")
+        # The id goes into logs, header lines and the worker's head: only plain characters may.
         if given and REQUEST_ID.fullmatch(given):
             return given
         return front.new_request_id()
@@ -181,6 +188,7 @@ class RequestHead:
         if destination.tensors is not None:
             return self._for_tensors(destination.tensors, *more)
         path = path[destination.cut :] or b"/"
+        # NUL separates the fields below: a path with one in it would forge the fields behind it.
         if b"\0" in path:
             path = path.replace(b"\0", b"")
         fields = (b"", destination.worker_route, self.content_type, self.accept, path, query, b"", self.trace)
@@ -191,6 +199,7 @@ class RequestHead:
 
     def _for_tensors(self, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
         """The same for a request with tensors: it comes as if on the model's own route."""
+        # Reversed, because the last entry wins in a dict: of a header that comes twice the first counts.
         first = dict(reversed(self.headers))
         length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
         own = (

@@ -33,4 +33,5 @@ class CachedHead(NamedTuple):
 def raw_head(data: bytes, body: int) -> bytes:
     """The head of a request that is all of `data`, with a body of so many bytes; empty when it is something else."""
     end = len(data) - body
+    # The first blank line must be the one before the body: otherwise these bytes are more than one request.
     return data[:end] if data.find(HEAD_END) + len(HEAD_END) == end else b""

@@ -31,6 +31,7 @@ def find_model(front: Front, exchange: Exchange, then: Callable[[Fault | None], 
     def go_on(done: asyncio.Future[dict[str, object]]) -> None:
         if buffer is not None:
             buffer.release()
+        # The client may have disconnected meanwhile: then the exchange has released its body and must not be moved.
         then(None if exchange.connection.answers.current is not exchange else _direct(front, exchange, done.result()))
 
     reading.add_done_callback(go_on)
@@ -51,6 +52,7 @@ def _direct(front: Front, exchange: Exchange, fields: dict[str, object]) -> Faul
 def _move(exchange: Exchange, destination: Destination) -> Fault | None:
     """Have another model answer: with its own quota, timeout, shared memory, and route of its worker."""
     former, model = exchange.model, destination.model
+    # Workers of the other model have not mapped this model's memory.
     exchange.copy_out()
     exchange.model, exchange.route, exchange.lane = model, destination.route, destination.route.lane
     if not exchange.recount(model.quota):
@@ -61,6 +63,7 @@ def _move(exchange: Exchange, destination: Destination) -> Fault | None:
         exchange.copy_in(buffer)
     request_id, _, rest = exchange.head.split(b"\0", 2)
     exchange.head = b"\0".join((request_id, destination.worker_route, rest))
+    # A deadline that the client did not shorten follows the new model's timeout; a shorter one stays the client's.
     whole = exchange.deadline >= exchange.arrived + former.settings.timeout
     latest = exchange.arrived + model.settings.timeout
     exchange.deadline = latest if whole else min(exchange.deadline, latest)

@@ -21,6 +21,7 @@ def sweep(connection: HttpConnection, now: float) -> None:
     reader = connection.reader
     connection.drop_if_gone()
     if connection.flow.write_paused:
+        # The buffer shrinks as the client reads, and no callback tells so before writing resumes.
         connection.count_unsent(connection.transport.get_write_buffer_size())
     drop_if_stalled(connection, now)
     if connection.flow.read_paused:
@@ -36,6 +37,7 @@ def sweep(connection: HttpConnection, now: float) -> None:
     elif reader.phase == BODY:
         _check_body(connection, now, waited)
     elif reader.phase == CLOSING and connection.answers.current is None:
+        # While an earlier answer is still being made, the moment of lingering has not begun.
         _finish(connection, now, waited)
 
 
@@ -58,10 +60,12 @@ def _finish(connection: HttpConnection, now: float, waited: float) -> None:
     """Close a connection once its last answer is written and unread input has had its moment."""
     transport = connection.transport
     if transport.get_write_buffer_size():
+        # The linger begins when the transport has passed on the last byte, not when the answer was written.
         connection.reader.since = now
     elif waited <= LINGER or (now - connection.reader.last_data <= LINGER and waited <= LONGEST_LINGER):
         return
     elif transport.can_write_eof():
+        # The half-close has gone out when the linger began. Only TLS still has a goodbye to send.
         transport.abort()
     else:
         transport.close()

@@ -40,6 +40,7 @@ def bind(settings: Settings) -> socket.socket:
         raise StartError(f"{settings.host} is no address to listen on: {why}", fix="--host 127.0.0.1") from None
     family, kind, protocol, _, where = choices[0]
     sock = socket.socket(family, kind, protocol)
+    # Without it, old connections of a server that has just ended keep the port taken for a while.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(where)
@@ -82,6 +83,7 @@ class WebServer:
             sock=self.sock,
             backlog=BACKLOG,
             ssl=self.tls,
+            # The sweep does not see a connection before its handshake is over.
             ssl_handshake_timeout=self.front.settings.header_timeout if self.tls else None,
             ssl_shutdown_timeout=self.front.settings.write_stall if self.tls else None,
         )
@@ -94,6 +96,7 @@ class WebServer:
             settings.body_rate_after, settings.write_stall, 4.0,
         )  # fmt: skip
         while True:
+            # A quarter of the shortest limit: no limit is overrun by much more than that.
             await asyncio.sleep(max(0.02, shortest / 4))
             self.front.tick()
             now = time.monotonic()

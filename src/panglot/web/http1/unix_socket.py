@@ -17,6 +17,7 @@ def bind(path: str, backlog: int) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove_abandoned(path)
+        # The whole path, so that `remove` finds the file from any working directory.
         sock.bind(os.path.abspath(path))
         sock.listen(backlog)
     except OSError as error:
@@ -30,9 +31,11 @@ def bind(path: str, backlog: int) -> socket.socket:
 def _remove_abandoned(path: str) -> None:
     """Remove the socket file of a server that was killed: nothing listens on it any more."""
     with contextlib.suppress(FileNotFoundError):
+        # Anything but a socket stays where it is, and `bind` fails on it.
         if stat.S_ISSOCK(os.stat(path).st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 try:
+                    # Only a refused connection proves that nobody listens. The socket of a live server stays.
                     probe.connect(path)
                 except ConnectionRefusedError:
                     os.unlink(path)

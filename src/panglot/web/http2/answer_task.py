@@ -55,5 +55,6 @@ class AnswerTask:
             self._timer.cancel()
         if self._task is not asyncio.current_task():
             self._task.cancel()
+        # A task that is cancelled before its first step never awaits `work`, and Python would warn of it.
         if self._work is not None:
             self._work.close()

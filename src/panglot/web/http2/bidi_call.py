@@ -30,6 +30,7 @@ class BidiCall:
         while True:
             message = stream.inbox.take()
             if message is not None:
+                # Only a message that is taken makes space for the next ones of the client.
                 stream.calls.open_window(stream)
                 return message
             if stream.ended:
@@ -38,6 +39,7 @@ class BidiCall:
 
     async def _wait(self) -> None:
         # The reader and the writer of the call may both wait here. One event wakes both, so each looks again.
+        # Nothing is awaited between the caller's last look and this line, so no news is lost.
         self._news.clear()
         await self._news.wait()
 

@@ -5,7 +5,7 @@
     headers of a call that came to nothing    1 for each 256 bytes: it was refused at once or reset; of public calls too
     SETTINGS that let many streams go on      1 more for each 32 of them
 
-Calls that are answered, and data that is sent, add what a client of any make says beside them.
+Answered calls and sent data add to the budget as much as any usual client sends beside them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Budget:
     def spend(self, cost: int = 1) -> None:
         """Pay for a frame that is no call. Raises ConnectionBroken when there were too many."""
         self.left -= cost
+        # The clock is read only when nothing is left: this runs for nearly every frame.
         if self.left < 0:
             now = time.monotonic()
             self.left = min(MOST, self.left + int((now - self._since) * PER_SECOND))

@@ -96,6 +96,7 @@ class Calls:
             self._refuse_unopened(number, no_grpc(number, error.status), ended, cost)
             return
         if service.is_public:
+            # Anyone can make public calls, so their headers are paid for even if they are answered.
             self.outflow.budget.spend(cost)
             self.public += 1
             self.idle_since = self.now
@@ -137,6 +138,7 @@ class Calls:
         self.outflow.budget.spend(1 + cost)
         self.outflow.write(answer)
         if not ended:
+            # RFC 9113, 8.1: the answer is complete, and the client need not send the rest.
             self.outflow.write(frames.reset(number, frames.NO_ERROR))
             self.remember_ended(number)
 
@@ -152,6 +154,7 @@ class Calls:
     def feed(self, stream: CallStream, data: wire.Buffer) -> None:
         """Add bytes to a call's messages."""
         inbox = stream.inbox
+        # The call was refused, and its end waits behind messages; its data is dropped.
         if inbox.is_closed:
             return
         stream.last = self.now
@@ -176,12 +179,14 @@ class Calls:
 
     def ended(self, stream: CallStream) -> None:
         """Note that a client has sent all of a call, and answer a call with one message."""
+        # First: the answer may be sent at once, and `finished` then must not reset the stream.
         stream.ended = True
         if stream.bidi is not None:
             stream.bidi.wake()
         elif stream.inbox.is_within or not stream.inbox.has_more:
             self.refuse(stream, ONE_MESSAGE.code, ONE_MESSAGE.message)
         elif self.is_full:
+            # The client has to read before more is run for it.
             # Its answer would only join those that the client does not read.
             self.deferred.append(stream)
         else:
@@ -229,12 +234,14 @@ class Calls:
 
     def _infer(self, stream: CallStream, message: ReceivedMessage) -> None:
         head = stream.head
+        # The client's deadline began with the headers; the message may have come much later.
         seconds = None if head.seconds is None else head.seconds - (self.now - stream.began)
         about, route = InferCall(GRPC, seconds, head.request_id, head.trace), stream.service.native
         if route is None:
             call = begin(self.front, about, message, stream.on_answer)
         else:
             call = native.begin(self.front, route, about, message, stream.on_answer)
+        # The engine may answer before `begin` returns. Then there is nothing left to cancel.
         if not stream.is_answered:
             stream.call = call
 
@@ -259,10 +266,12 @@ class Calls:
             self.finished(stream)
 
     def refuse(self, stream: CallStream, code: int, sentence: str) -> None:
-        """End a call with a status and a sentence, in place of what its answer still lacks."""
+        """End a call with a status and a sentence. Messages of its answer that are not sent yet are dropped."""
+        # An end that waits behind its messages is final: a stream cannot have a second one.
         if not stream.is_open or stream.final_headers:
             return
         stream.is_answered = True
+        # Before the end is sent, so that no part of the answer follows it.
         stream.cancel()
         if self.outflow.end(stream, code, sentence):
             self.finished(stream)
@@ -289,6 +298,7 @@ class Calls:
         stream.is_open = False
         del self.streams[stream.number]
         stream.cancel()
+        # After `cancel`, which has released the messages that this quota counts.
         if stream.public is not None:
             self.public -= 1
             self.quota.remove(stream.public)
@@ -311,6 +321,7 @@ class Calls:
 
     def close_all(self) -> None:
         self.deferred.clear()
+        # A list of its own, because `close` removes each stream.
         for stream in list(self.streams.values()):
             self.close(stream)
 

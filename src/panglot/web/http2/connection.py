@@ -105,9 +105,11 @@ class Http2Connection(asyncio.BufferedProtocol):
         self.front.quota.remove(self)
         self.connections.discard(self)
         self._stop_reading()
+        # Before the calls are closed: what they still write is dropped.
         self.outflow.transport = None
         self.calls.close_all()
         self.transport = None
+        # Gives the bytes back to the quota. There is no transport any more that could read on.
         self._defer(NOTHING)
         self.count_unsent(0)
 
@@ -119,9 +121,11 @@ class Http2Connection(asyncio.BufferedProtocol):
         if self.closing:
             return
         self.last_data = time.monotonic()
+        # The clock of a frame starts with its first byte: a byte now and then does not set it back.
         if not self.reader.is_within:
             self.since = self.last_data
         view = self.reads_to[:count]
+        # Bytes may come although reading is paused: those that wait are older and go first.
         if self.deferred:
             self._defer(memoryview(bytes(self.deferred) + bytes(view)))
         else:
@@ -148,6 +152,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self._defer(self.deferred[used:] if data is self.deferred else memoryview(bytes(data[used:])))
         elif self.deferred:
             self._defer(NOTHING)
+        # After the read, so that the refusal of the call itself is sent before the GOAWAY.
         if self.calls.turned_away and not self.stopping_since:
             self.front.metrics.refused["connections"] += 1
             self.announce_stop()
@@ -167,6 +172,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self.loop.call_soon(self._read_deferred)
 
     def _read_deferred(self) -> None:
+        # This may be scheduled twice, and the first run may have read everything or closed the connection.
         if self.deferred and not self.closing:
             self._read(self.deferred)
 
@@ -182,6 +188,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         self.outflow.paused = False
         self.outflow.send_ready()
         self.note_unsent()
+        # Last: whether waiting calls may run depends on how much could be sent just now.
         self.calls.run_deferred()
 
     def note_unsent(self) -> None:
@@ -201,6 +208,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             return
         if code != NO_ERROR:
             self.front.metrics.refused["http2"] += 1
+        # Calls beyond the number in GOAWAY did not run, and the client may make them again elsewhere.
         self.outflow.write(go_away(self.actions.last, code, why))
         self._half_close()
 
@@ -209,6 +217,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._stop_reading()
         self.calls.close_all()
         self._defer(NOTHING)
+        # By hand: the flush that `write` has scheduled would find no transport any more.
         self.outflow.flush()
         self.outflow.transport = None
         self.since = time.monotonic()
@@ -236,6 +245,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         if self.stopping_since or self.transport is None or self.closing:
             return
         self.stopping_since = time.monotonic()
+        # RFC 9113, 6.8: the largest number first. Calls that cross this frame on their way are accepted.
         self.outflow.write(go_away(EVERY_STREAM, NO_ERROR, "the server stops") + frame(frames.PING, 0, 0, DRAINING))
 
     def _drained(self) -> None:
@@ -255,6 +265,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def end_listening_calls(self) -> None:
         """End the calls that only wait for news, because the server stops."""
+        # A list of its own, because `refuse` removes streams from the dictionary.
         for stream in [stream for stream in self.calls.streams.values() if stream.only_listens]:
             self.calls.refuse(stream, UNAVAILABLE, "the server is stopping")
 
@@ -278,6 +289,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             return 0.0
         if self.reader.is_within and time.monotonic() - self.since < BEGUN:
             return 0.0
+        # A call may lie unread in the kernel.
         return 0.0 if peer.unread(self.transport.get_extra_info("socket")) else self.calls.idle_since
 
     def turn_away(self) -> None:

@@ -72,6 +72,7 @@ class FrameActions:
 
     def greet(self) -> None:
         """Answer the preface with the settings of this server."""
+        # SETTINGS cannot change the window of the connection, only those of its streams (RFC 9113, 6.9.2).
         window = frames.window_update(0, CONNECTION_WINDOW - self.credit)
         self.credit = CONNECTION_WINDOW
         most = frames.entry(frames.MAX_HEADERS, self.most_headers)
@@ -84,6 +85,7 @@ class FrameActions:
         try:
             if present is not None:
                 self.budget.spend(1 + cost_of_headers(block))
+                # Decoded before anything is refused: every block may change the table that later ones refer to.
                 self.heads.trailers(block)
                 self._trailers(present, ended)
             elif not stream & 1:
@@ -96,11 +98,14 @@ class FrameActions:
             self._break(stream, broken.code)
 
     def _open(self, stream: int, block: bytes, ended: bool) -> None:
+        # Even if the call is refused: lower numbers cannot begin any more (RFC 9113, 5.1.1).
         self.last = stream
         cost = cost_of_headers(block)
+        # Read even for a call that is refused, so that the table stays the same on both sides.
         head = self.heads.read(block)
         if len(self.calls.streams) >= MOST_STREAMS or stream > self.last_accepted:
             self.budget.spend(cost)
+            # This code tells the client that the call did not run: it may make the call again.
             raise StreamBroken(REFUSED_STREAM, "too many calls at once, or the server stops")
         self.calls.open(stream, head, ended, cost)
 
@@ -132,10 +137,13 @@ class FrameActions:
 
     def data_begins(self, stream: int, flags: int, length: int) -> CallStream | None:
         """Count a frame of data against both windows; returns the stream that takes it, if one does."""
+        # Data counts against the connection's window also on a stream that is over (RFC 9113, 5.1).
         self.credit -= length
         if self.credit < 0:
             raise ConnectionBroken(FLOW_CONTROL_ERROR, "more data than the connection's window")
         self.owed += length
+        # Given back as data comes, not as calls take it: one slow call must not stop the others. Its own window does
+        # stop it.
         if self.owed >= CONNECTION_WINDOW // 4:
             self.outflow.write(frames.window_update(0, self.owed))
             self.credit += self.owed
@@ -152,6 +160,7 @@ class FrameActions:
             return None
         present.credit -= length
         present.owed += length
+        # After END_STREAM the client may send nothing more on this stream.
         if present.ended or present.credit < 0:
             self._break(stream, STREAM_CLOSED if present.ended else FLOW_CONTROL_ERROR)
             return None
@@ -169,6 +178,7 @@ class FrameActions:
         elif stream.is_open:
             self.calls.ended(stream)
         else:
+            # We have ended this call, and now the client has too: from here on a frame on it is an error.
             self.calls.forget_ended(stream.number)
 
     def _check_idle(self, stream: int) -> None:
@@ -189,6 +199,7 @@ class FrameActions:
             self._of_connection(stream, len(payload) % 6 == 0 and not (flags & frames.ACK and payload))
             self._settings(flags, payload)
         elif kind == frames.GOAWAY:
+            # Nothing else to do: the client makes no more calls, and those that are open are answered.
             self._of_connection(stream, len(payload) >= 8)
         elif kind == frames.PUSH_PROMISE:
             raise ConnectionBroken(PROTOCOL_ERROR, "clients do not push")
@@ -209,16 +220,19 @@ class FrameActions:
     def _window_update(self, stream: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise ConnectionBroken(FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size")
+        # The highest bit is reserved, and ignored.
         more = int.from_bytes(payload, "big") & LARGEST_WINDOW
         if stream:
             self._check_idle(stream)
             present = self.calls.streams.get(stream)
+            # No error for a stream that is over: the frame may have crossed our end of it on the way.
             if present is not None and (not more or not self.outflow.open(present, more)):
                 self._break(stream, FLOW_CONTROL_ERROR if more else PROTOCOL_ERROR)
         elif not more:
             raise ConnectionBroken(PROTOCOL_ERROR, "a window of a connection grows by nothing")
         else:
             self.outflow.widen(more)
+        # The answers that calls wait behind may have been sent just now.
         self.calls.run_deferred_soon()
 
     def _ping(self, flags: int, payload: bytes) -> None:
@@ -230,6 +244,7 @@ class FrameActions:
     def _reset(self, stream: int) -> None:
         present = self.calls.streams.get(stream)
         if present is not None:
+            # Besides this frame, the headers are paid for: opening and resetting calls (Rapid Reset) must not be cheap.
             self.budget.spend(present.cost)
             self.calls.close(present)
 
@@ -244,6 +259,7 @@ class FrameActions:
             if identifier == frames.INITIAL_WINDOW:
                 if value > LARGEST_WINDOW:
                     raise ConnectionBroken(FLOW_CONTROL_ERROR, "an initial window is too large")
+                # Also shrinks windows that are in use. They may become negative (RFC 9113, 6.9.2).
                 self.outflow.resize(value, self.calls.streams)
             elif identifier == frames.MAX_FRAME:
                 if not frames.SMALLEST_FRAME <= value <= frames.LARGEST_FRAME:

@@ -91,6 +91,7 @@ class FrameReader:
             if self._left or self._padding:
                 at = self._payload(data, at, end)
             elif self.rest:
+                # No more than the rest of one control frame is copied: behind it may be a large read.
                 more = bytes(data[at : at + HEADER_SIZE + LARGEST_CONTROL - len(self.rest)])
                 joined = self.rest + more
                 used = self._frame(joined, 0, len(joined))
@@ -116,10 +117,13 @@ class FrameReader:
         high, low, kind, flags, stream = HEADER.unpack_from(data, at)
         length: int = high << 8 | low
         stream &= 0x7FFFFFFF
+        # A frame that has not come whole is checked again with its next bytes, so this must not count anything.
         self._check(kind, flags, stream, length)
         start = at + HEADER_SIZE
+        # Data is passed on as it comes. Any other known frame is stored until it is whole: it is small.
         if kind == DATA:
             return self._begin_data(data, start, end, flags, stream, length) or at
+        # RFC 9113, 4.1: a frame of an unknown kind is ignored. It is skipped without being stored.
         if kind > CONTINUATION:
             self.budget.spend()
             self.receiving, self._flags, self._left = None, 0, length
@@ -158,6 +162,7 @@ class FrameReader:
             self.settled = True
         if length > LARGEST_FRAME:
             raise ConnectionBroken(FRAME_SIZE_ERROR, "a frame is too large")
+        # RFC 9113, 6.2: no frame may come between the parts of a header block, of whatever stream.
         if self.block is not None and (kind != CONTINUATION or stream != self.block.stream):
             raise ConnectionBroken(PROTOCOL_ERROR, "headers are interrupted")
         if length > LARGEST_CONTROL and kind != DATA and kind <= CONTINUATION:
@@ -165,6 +170,7 @@ class FrameReader:
 
     def _add(self, block: HeaderBlock, flags: int) -> None:
         """Add the next part of a header block, and act on it once it is whole."""
+        # Before the last part has come: a block without end (CONTINUATION flood) must not fill the memory.
         if len(block.block) > self.most_headers or block.frames > CONTINUATIONS:
             raise ConnectionBroken(ENHANCE_YOUR_CALM, "the headers of a call are too large")
         if flags & END_HEADERS:
@@ -184,10 +190,12 @@ class FrameReader:
                 raise ConnectionBroken(FRAME_SIZE_ERROR, "a padded frame has no padding")
             if start == end:
                 return 0
+            # The byte that tells the length is part of the padding.
             padding = data[start] + 1
             start += 1
             if padding > length:
                 raise ConnectionBroken(PROTOCOL_ERROR, "padding is longer than its frame")
+        # The whole length: padding counts against the windows too (RFC 9113, 6.1).
         self.receiving = self.actions.data_begins(stream, flags, length)
         self._flags, self._left, self._padding = flags, length - padding, max(0, padding - 1)
         if not self._left and not self._padding:

@@ -62,8 +62,9 @@ class Outflow:
         self._lines: list[Any] = []
         self._queued = 0
         self._scheduled = False
+        """Whether `flush` runs in the next turn of the loop."""
         self._is_scheduled = False
-        """Whether more is sent in the next turn of the loop."""
+        """Whether `send_ready` runs in the next turn of the loop."""
         self._widest = 0
         """At least as much as any stream's `window`."""
 
@@ -77,9 +78,10 @@ class Outflow:
             self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Hand to the transport what was said."""
+        """Hand everything that was written to the transport."""
         self._scheduled = False
         lines, self._lines, self._queued = self._lines, [], 0
+        # Without a transport the connection is over, and what was written is dropped.
         if lines and self.transport is not None:
             if len(lines) == 1:
                 self.transport.write(lines[0])
@@ -92,9 +94,11 @@ class Outflow:
         """Send the only message of an answer, and its end; returns whether all of it is sent."""
         size = len(body) + PREFIX.size
         fits = size <= self.window and size <= self.initial + stream.window and size <= self.frame
+        # Streams in `ready` wait for their turn: this answer joins them and does not overtake.
         if not fits or size > JOIN_BELOW or self.ready or self.paused:
             self.send(stream, body)
             return self.end(stream, 0, "")
+        # Only the connection's window: the stream ends with this answer, and its own window with it.
         self.window -= size
         of_stream = number(stream.number)
         start = header(size, DATA, 0, stream.number) + PREFIX.pack(0, len(body))
@@ -109,11 +113,13 @@ class Outflow:
         prefix = PREFIX.pack(0, len(message))
         small = len(message) < JOIN_BELOW
         pieces = [memoryview(prefix + bytes(message))] if small else [memoryview(prefix), memoryview(message)]
+        # The clock of a stalled stream starts when something begins to wait.
         if not stream.pending:
             stream.last_sent = self.loop.time()
         stream.pending.append(pieces)
         stream.waiting += len(message) + len(prefix)
         self.backlog += len(message) + len(prefix)
+        # With more than one, the stream is in `ready` or `stalled` already.
         if len(stream.pending) == 1:
             self.ready[stream.number] = stream
             self.send_ready()
@@ -133,6 +139,7 @@ class Outflow:
         return False
 
     def _drop_unsent(self, stream: CallStream) -> None:
+        # `is_partly_sent` counts as 1: a message whose length has been sent must be sent to its end.
         while len(stream.pending) > stream.is_partly_sent:
             size = sum(map(len, stream.pending.pop()))
             stream.waiting -= size
@@ -154,18 +161,19 @@ class Outflow:
     # Windows
 
     def widen(self, more: int) -> None:
-        """Take in that a client can take more on the connection. Raises ConnectionBroken."""
+        """Widen the window of the connection by `more` bytes. Raises ConnectionBroken where it would be too large."""
         self.window += more
         if self.window > LARGEST_WINDOW:
             raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a connection is too large")
         self.send_ready()
 
     def open(self, stream: CallStream, more: int) -> bool:
-        """Take in that it can take more on a stream; False where that would then have more than there can be."""
+        """Widen the window of a stream by `more` bytes; False where it would be larger than HTTP/2 allows."""
         stream.window += more
         if self.initial + stream.window > LARGEST_WINDOW:
             return False
         self._widest = max(self._widest, stream.window)
+        # After smaller SETTINGS a window can be below zero, and one WINDOW_UPDATE need not open it.
         if self.initial + stream.window > 0 and self.stalled.pop(stream.number, None) is not None:
             self.ready[stream.number] = stream
             self.send_ready()
@@ -187,6 +195,7 @@ class Outflow:
         """Send what windows allow that have grown by `resize`. Raises ConnectionBroken."""
         if self.stalled:
             self.budget.spend(len(self.stalled) // STALLED_PER_UNIT)
+            # Some may still be shut: `send_ready` finds them, and puts them back.
             self.ready.update(self.stalled)
             self.stalled.clear()
             self.send_ready()
@@ -201,6 +210,7 @@ class Outflow:
                 self.stalled[number] = stream
             else:
                 self._turn(stream)
+        # Other connections have their turn first.
         if not self._is_scheduled:
             self._is_scheduled = True
             self.loop.call_soon(self._send_later)
@@ -215,6 +225,7 @@ class Outflow:
         view = message[0]
         size = min(len(view), self.window, self.initial + stream.window, self.frame)
         self.write(header(size, DATA, 0, stream.number))
+        # Straight behind its header: no other frame may come between the two.
         self._lines.append(view[:size])
         stream.sent(size)
         self.window -= size
@@ -232,6 +243,7 @@ class Outflow:
         if stream.pending:
             self.ready[stream.number] = stream
         else:
+            # May end the call and forget the stream: nothing below uses it.
             stream.drained()
         self._queued += size
         if self._queued > AT_ONCE:

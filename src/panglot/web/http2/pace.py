@@ -30,6 +30,7 @@ def sweep(connection: Http2Connection, now: float) -> None:
     _check_head(connection, now)
     if connection.stopping_since and now - connection.stopping_since > LINGER:
         connection.refuse_new_calls()
+    # A list of its own, because refusing a call removes it.
     for stream in list(connection.calls.streams.values()):
         _check_call(connection, stream, now)
     if not connection.calls.streams:
@@ -53,11 +54,13 @@ def _check_head(connection: Http2Connection, now: float) -> None:
         if reader.settled:
             connection.close(frames.ENHANCE_YOUR_CALM, "a frame took too long")
         else:
+            # Before its SETTINGS the client may not speak HTTP/2 at all: a GOAWAY would tell it nothing.
             connection.transport.abort()
 
 
 def _check_call(connection: Http2Connection, stream: CallStream, now: float) -> None:
     limits = connection.limits
+    # The server waits for the client to read, which has a limit of its own.
     if stream.pending:
         if now - stream.last_sent > limits.write_stall:
             connection.front.metrics.refused["write_stall"] += 1

@@ -37,6 +37,7 @@ class PublicQuota:
     def admit(self, stream: CallStream) -> PublicCall:
         """Count a call until it is removed."""
         call = PublicCall(self, stream)
+        # Listed before it is counted: where there is too little memory, the oldest gives way, not this one.
         self._calls[call] = None
         call.used = OPEN
         return call
@@ -50,7 +51,9 @@ class PublicQuota:
         """Count bytes, and let calls give way where they are too many."""
         self._used += size
         self._quota.used += size
+        # The newest call stays in any case: one message alone is small.
         while self._used > self._most and len(self._calls) > 1:
+            # Off the list first: ending the call frees its bytes, which calls this method again.
             oldest, _ = self._calls.popitem(last=False)
             oldest.give_way()
 
@@ -76,7 +79,7 @@ class PublicCall:
         self._quota.add(more)
 
     def take(self, size: int, total: int) -> bool:
-        """Count bytes of its message; what that is too much for is another call's."""
+        """Count bytes of its message. They are never refused: where memory is short, older calls give way."""
         self.used += size
         return True
 

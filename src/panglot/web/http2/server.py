@@ -39,6 +39,7 @@ class Http2Server:
         self.services = Services(front)
         self.tls = tls_context(settings)
         if self.tls is not None:
+            # Many clients of gRPC refuse a TLS connection on which h2 was not agreed.
             self.tls.set_alpn_protocols(["h2"])
         self.connections: set[Http2Connection] = set()
         self.path = ""
@@ -86,6 +87,7 @@ class Http2Server:
         while True:
             await asyncio.sleep(max(0.02, shortest / 4))
             looked_at = 0
+            # A list of its own: connections come and go while this loop sleeps.
             for connection in list(self.connections):
                 looked_at += 1 + len(connection.calls.streams)
                 with contextlib.suppress(OSError, ValueError):  # Its socket has just been closed.
@@ -102,6 +104,7 @@ class Http2Server:
         await stop_accepting(self._server, self.sock)
         for connection in self.connections:
             connection.announce_stop()
+        # Both: until a client knows that the server stops, further calls may be on their way.
         while self.unanswered() or not all(connection.refuses_new_calls for connection in self.connections):
             await asyncio.sleep(0.02)
         for connection in list(self.connections):

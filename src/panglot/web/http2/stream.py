@@ -95,6 +95,7 @@ class CallStream:
 
     def cancel(self) -> None:
         """Cancel the answer of the call, and release its messages."""
+        # A refused call comes here twice, from `refuse` and from `close`: each step can be repeated.
         self.inbox.close()
         if self.call is not None:
             self.call.cancel()
@@ -115,6 +116,7 @@ class CallStream:
         """Send the engine's answer. See `grpc.call.OnAnswer`."""
         # The engine may answer after the call was refused, in the same turn of the loop: the first answer counts.
         if self.is_open and not self.is_answered:
+            # The engine has ended its call: `refuse` below must not cancel it.
             self.call, self.is_answered = None, True
             if code:
                 self.calls.refuse(self, code, sentence)

@@ -31,6 +31,7 @@ class Watch:
     def tell(self, status: bytes) -> None:
         """Send a status, unless the client has it already, or has not read the one before yet."""
         stream = self._stream
+        # A status that is skipped here is not lost: `Watches` tells the present one again and again.
         if status != self._last and not stream.pending and stream.is_open:
             self._last = status
             stream.calls.outflow.send(stream, status)

@@ -47,6 +47,8 @@ def acknowledged(sock: Any) -> int:
     if sock is None:
         return 0
     if sock.family == socket.AF_UNIX:
+        # The kernel counts no delivered bytes here. This number changes when the peer reads, and callers only compare
+        # it.
         return -unacknowledged(sock)
     (count,) = BYTES_ACKNOWLEDGED.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKNOWLEDGED.size))
     return int(count)
@@ -63,5 +65,6 @@ def unread(sock: Any) -> int:
 def has_reset(sock: Any) -> bool:
     """Whether the peer has reset the connection. While we do not read, only the kernel knows."""
     with contextlib.suppress(OSError):
+        # The first byte of `tcp_info` is the state of the connection.
         return sock is not None and bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE)
     return False

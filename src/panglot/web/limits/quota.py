@@ -93,6 +93,7 @@ class Quota:
         """
         idle = self._longest_idle() if len(self.connections) >= self.most_connections else None
         if idle is not None:
+            # At once: its `connection_lost`, which calls `remove`, comes in a later turn of the loop.
             self.connections.discard(idle)
             idle.evict()
         if len(self.connections) < self.most_connections:
@@ -111,6 +112,7 @@ class Quota:
 
     def _longest_idle(self) -> CountedConnection | None:
         longest = self._next_idle()
+        # Looking at every connection is slow, so a flood of newcomers uses up one list before the next is made.
         if longest is None:
             idle = [(connection.idle_since, connection) for connection in self.connections]
             self._idle = sorted((entry for entry in idle if entry[0]), key=lambda entry: entry[0], reverse=True)
@@ -120,6 +122,7 @@ class Quota:
     def _next_idle(self) -> CountedConnection | None:
         while self._idle:
             since, connection = self._idle.pop()
+            # The list is old: the connection may be gone, or may have worked and become idle again.
             if connection in self.connections and connection.idle_since == since:
                 return connection
         return None

@@ -36,6 +36,7 @@ class Shares:
         own = (self.quota.most - self.most_common) // max(1, len(self.members))
         for share in self.members:
             share.resize(own)
+        # Counted anew: with another share, other bytes lie beyond it. Those of a model that has gone are left out.
         self.common_used = sum(share.beyond_own for share in self.members)
 
 
@@ -68,6 +69,7 @@ class Share:
 
     @used.setter
     def used(self, used: int) -> None:
+        # Both counts move together. Whoever adds to `used` need not know which part of the quota it came from.
         before = self.beyond_own
         self._shares.quota.used += used - self._used
         self._used = used
@@ -93,5 +95,6 @@ class Share:
         if total > self.small and used > self.most_for_large:
             return False
         more = max(0, used - self.own) - self.beyond_own
+        # Large bodies leave some of the common part free, so that small ones are served under a flood.
         most = self._shares.most_common if total <= self.small else int(self._shares.most_common * self._large)
         return not more or self._shares.common_used + more <= most

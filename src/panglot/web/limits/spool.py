@@ -102,6 +102,7 @@ class SpooledBody:
         if not self._closed:
             self._closed = True
             self._spool.used -= self.size
+            # A thread may be writing to the file: then `_saved` removes it.
             if not self._busy:
                 self._remove()
 
@@ -109,6 +110,7 @@ class SpooledBody:
         if self._busy or self._closed or self._spool.threads is None:
             return
         self._busy = True
+        # The thread gets a list of its own. The loop adds to the new one meanwhile, so no lock is needed.
         pieces, self._pieces = self._pieces, []
         saving = asyncio.get_running_loop().run_in_executor(self._spool.threads, self._save, pieces)
         saving.add_done_callback(lambda _: self._saved(sum(map(len, pieces))))
@@ -124,6 +126,7 @@ class SpooledBody:
                 rest = memoryview(piece)
                 while rest:
                     rest = rest[self._file.write(rest) :]
+            # Writing to a removed file succeeds, but the worker would not find it by its path.
             if not os.fstat(self._file.fileno()).st_nlink:
                 raise OSError(errno.ENOENT, "a file was removed while it was written")
         except OSError as error:
@@ -132,6 +135,7 @@ class SpooledBody:
     def _saved(self, count: int) -> None:
         self._busy = False
         self._spool.saved(self.error)
+        # Before the subtraction: only a sender that was told to wait is told to go on.
         had_to_wait = self._waiting >= MOST_WAITING
         self._waiting -= count
         if self._closed:
@@ -142,6 +146,7 @@ class SpooledBody:
         if self._pieces and (self._then is not None or self._waiting >= PIECE):
             self._flush()
         elif self._then is not None and not self._pieces:
+            # All is on disk, and nothing came while the thread wrote.
             then, self._then = self._then, None
             then()
 

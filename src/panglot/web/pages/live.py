@@ -75,6 +75,7 @@ class Live:
 
     def _tell(self, tick: dict[str, Any]) -> None:
         self._tick = _event("tick", tick)
+        # Everyone who waits has this event; who comes back later waits for the new one.
         self._next.set()
         self._next = asyncio.Event()
 
@@ -93,6 +94,8 @@ class Live:
             while not self._ended:
                 await self._next.wait()
                 if not self._ended:
+                    # The newest tick, not the next one: a slow reader skips those it missed, and nothing is queued for
+                    # it.
                     yield self._tick
         finally:
             self.watching -= 1
@@ -181,6 +184,7 @@ class Live:
         """The requests that were answered since the last tick, oldest first."""
         fresh: list[dict[str, Any]] = []
         for entry in reversed(self.front.recent):
+            # Compared by identity: two requests may have equal entries.
             if entry is self._last:
                 break
             fresh.append(_request(entry))

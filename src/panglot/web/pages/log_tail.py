@@ -37,6 +37,7 @@ class LogTail(logging.Handler):
         """What was logged of a request, and what scripts printed while it ran."""
         return [
             line
+            # A copy: another thread may log meanwhile, and a deque must not change while it is gone through.
             for line in list(self.lines)
             if request_id in line.text or (line.of_script and began - 0.01 <= line.when <= ended + AFTER)
         ]

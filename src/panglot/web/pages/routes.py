@@ -121,6 +121,7 @@ def sample(front: Front, request: Request) -> Response:
     if file is None:
         return _not_found("the package's example has no such file", request)
     kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    # The file may be HTML or SVG: it must not run as a page of this server.
     headers = PRIVATE | {"content-security-policy": "sandbox; default-src 'none'"}
     return FileResponse(file, headers=headers, media_type=kind)
 

@@ -39,7 +39,7 @@ def opening(stream: int) -> bytes:
 
 
 def ending(stream: int, code: int, sentence: str, opened: bool) -> bytes:
-    """The last headers of an answer, which are the only ones where it has not been opened."""
+    """The last headers of an answer. Where it has not been opened, they hold the first ones too."""
     block = DONE if not code else literal(b"grpc-status", b"%d" % code)
     if sentence:
         block += literal(b"grpc-message", percent_encoded(sentence))

@@ -38,7 +38,7 @@ class CallHead(NamedTuple):
 
 
 class CallHeads:
-    """Reads the header blocks of one connection. A block that changed no table means the same until one does."""
+    """Reads the header blocks of one connection. A block that leaves the table alone can be remembered."""
 
     def __init__(self, most: int) -> None:
         self._decoder = HpackDecoder(most)
@@ -46,6 +46,7 @@ class CallHeads:
 
     def read(self, block: bytes) -> CallHead:
         """The head of a call. Raises ConnectionBroken, or StreamBroken where it is malformed."""
+        # Not decoded again: only blocks that leave the table as it is are remembered.
         head = self._known.get(block)
         return head if head is not None else self._read(block)
 
@@ -63,6 +64,7 @@ class CallHeads:
         generation = self._decoder.generation
         fields = self._decoder.decode(block)
         if self._decoder.generation != generation:
+            # Fields have other numbers in the changed table: the same bytes may now mean something else.
             self._known.clear()
         return fields
 

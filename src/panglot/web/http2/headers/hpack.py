@@ -17,7 +17,7 @@ TABLE = 4096
 OVERHEAD = 32
 """What a field counts for besides its bytes."""
 MOST_FIELDS = 4096
-"""Fields of one block, beyond those that are too many bytes and are only read so that the table stays the same."""
+"""Fields of one block, those included that are too many bytes and are only read to keep the table the same."""
 STATIC: tuple[Field, ...] = tuple(
     (name.encode(), value.encode())
     for name, _, value in (
@@ -106,6 +106,7 @@ class HpackDecoder:
         try:
             return self._decode(block)
         except (IndexError, ValueError) as error:
+            # The table may now differ from the client's. No later block can be trusted, so the connection ends.
             raise ConnectionBroken(COMPRESSION_ERROR, "a header block cannot be read") from error
 
     def _decode(self, block: bytes) -> list[Field] | None:
@@ -121,6 +122,7 @@ class HpackDecoder:
                 self._remember(field)
             elif first & 0x20:
                 limit, at = _integer(block, at, 0x1F)
+                # RFC 7541, 4.2: the table changes its size only at the beginning of a block, within our limit.
                 if fields or limit > TABLE:
                     raise ValueError("the table cannot be resized so")
                 self._resize(limit)
@@ -128,6 +130,7 @@ class HpackDecoder:
             else:
                 field, at = self._literal(block, at, 0x0F)
             count += 1
+            # One byte can stand for a field of thousands: this bounds the time that a small block takes.
             if count > MOST_FIELDS:
                 raise ConnectionBroken(ENHANCE_YOUR_CALM, "a header block has too many fields")
             size += len(field[0]) + len(field[1]) + OVERHEAD
@@ -154,6 +157,7 @@ class HpackDecoder:
         self.generation += 1
         self._table.appendleft(field)
         self._size += len(field[0]) + len(field[1]) + OVERHEAD
+        # RFC 7541, 4.4: a field larger than the table empties it, itself included. That is no error.
         self._shrink()
 
     def _resize(self, limit: int) -> None:
@@ -173,6 +177,7 @@ def _integer(block: bytes, at: int, mask: int) -> tuple[int, int]:
     at += 1
     if number < mask:
         return number, at
+    # No size here needs more bytes, and an endless number would cost time.
     for shift in (0, 7, 14, 21):
         byte = block[at]
         at += 1
@@ -186,6 +191,7 @@ def _text(block: bytes, at: int) -> tuple[bytes, int]:
     packed = block[at] & 0x80
     size, at = _integer(block, at, 0x7F)
     text = block[at : at + size]
+    # A slice beyond the end is shorter, and raises nothing.
     if len(text) < size:
         raise IndexError("a text is cut off")
     return huffman.decode(text) if packed else text, at + size

@@ -21,7 +21,7 @@ Step = tuple[int, bytes]
 
 
 class HuffmanSteps(NamedTuple):
-    """The code as a machine that reads four bits at a time: so each byte costs the same, whatever words it is of."""
+    """The code as a state machine that reads four bits at a time, so that every byte takes the same time."""
 
     steps: list[Step]
     """By sixteen times the state, plus the bits: the next state, and the byte whose word has ended. A state is what has
@@ -36,6 +36,7 @@ def machine() -> HuffmanSteps:
     children = _tree()
     wrong = len(children)
     steps = [_step(children, state, bits, wrong) for state in range(wrong) for bits in range(16)]
+    # This state leads only to itself, so that `decode` need not check every step.
     steps += [(wrong, b"")] * 16
     ends, state = [0], 0
     for _ in range(PADDING):
@@ -45,7 +46,7 @@ def machine() -> HuffmanSteps:
 
 
 def _tree() -> list[list[int]]:
-    """For each beginning of a word the two that one more bit leads to; -1 - BYTE where that is the whole word."""
+    """For each prefix of a word the two prefixes that one more bit leads to; -1 - BYTE where it completes the word."""
     lengths = [SHORTEST + ord(letter) - ord("A") for letter in LENGTHS]
     children = [[0, 0]]
     code = before = 0
