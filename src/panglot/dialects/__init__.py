@@ -83,6 +83,7 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     others = [candidate for candidate in known().values() if candidate.name != last.name]
     modest = [candidate for candidate in others if _says(candidate, "YIELDS")]
     recognised = _recognised([candidate for candidate in others if candidate not in modest], where, given or {})
+    # Modest dialects are asked only now: weights beside a script belong to the script.
     recognised = recognised or _recognised(modest, where, given or {})
     if len(recognised) > 1:
         what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in recognised)
@@ -125,6 +126,7 @@ def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package |
         raise StartError(problem, file=str(error.filename or path), fix=fix) from None
     except UnreadableFile as error:
         raise unreadable(error) from None
+    # Both are what CPython raises for hostile nesting in a file that it parses.
     except (RecursionError, MemoryError):
         raise StartError("something in it nests too deeply to be looked at", file=str(path)) from None
     return package and dataclasses.replace(package, worker_half=dialect.worker_half)

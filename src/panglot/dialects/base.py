@@ -184,5 +184,6 @@ def _takes(arguments: ast.arguments, fewest: int, most: int) -> bool:
     """Whether a function can be called with `fewest` positional arguments, and needs at most `most`."""
     named = [*arguments.posonlyargs, *arguments.args]
     required = len(named) - len(arguments.defaults)
+    # In the syntax tree, None stands for a keyword argument without a default.
     needs_keyword = any(default is None for default in arguments.kw_defaults)
     return required <= most and (len(named) >= fewest or arguments.vararg is not None) and not needs_keyword

@@ -81,6 +81,7 @@ class File:
     def __len__(self) -> int:
         return len(self._body)
 
+    # With `__len__` alone, an empty file would be false, and `if file:` would take it for a missing one.
     def __bool__(self) -> bool:
         return True
 

@@ -19,6 +19,7 @@ def too_deep(text: bytes, limit: int) -> int:
     """The offset of the first bracket that opens level `limit + 1` of a JSON text; -1 when there is none."""
     if (limit >= SHALLOW and is_flat(text)) or text.count(b"[") + text.count(b"{") <= limit:
         return -1
+    # Most hostile texts are deep at once: the beginning gives them away before the whole text is copied.
     if len(text) > _WINDOW and too_deep(text[:_WINDOW], limit) >= 0:
         return too_deep(text[:_WINDOW], limit)
     outside = blank_strings(text)
@@ -74,11 +75,13 @@ def _is_within(steps: bytes, limit: int) -> bool:
 def blank_strings(text: bytes) -> bytes:
     """The text with the content of its strings zeroed; every other byte keeps its offset."""
     if b"\\" in text:
+        # Two blanks for two bytes: offsets must stay. Double backslashes go first, else `\\"` would hide a quote's end.
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     blank, inside = bytearray(), 0
     for start in range(0, len(text), _WINDOW):
         pieces = text[start : start + _WINDOW].split(b'"')
         pieces[1 - inside :: 2] = map(bytes, map(len, pieces[1 - inside :: 2]))
+        # A string may go on into the next window.
         inside ^= len(pieces) % 2 == 0
         blank += b'"'.join(pieces)
     return bytes(blank)

@@ -32,6 +32,7 @@ try:
     import orjson
 
     _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# An orjson too old for these options is as good as none.
 except (ImportError, AttributeError):
     orjson = None  # type: ignore[assignment]
 
@@ -78,6 +79,7 @@ def loads(body: Body, depth: int = 64) -> Any:
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """Collect no garbage meanwhile: a parser makes none, and its millions of lists would be visited over and over."""
+    # A script may have turned collection off itself; it must stay off then.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -92,6 +94,7 @@ def _loads(body: Body, depth: int) -> Any:
         return _standard_loads(bytes(body), depth)
     try:
         value = orjson.loads(body)
+    # Read again by the slow way, which knows the offset of what is wrong.
     except ValueError:
         return _standard_loads(bytes(body), depth)
     if depth < SHALLOW or not _is_plainly_safe(value, len(body)):
@@ -119,6 +122,7 @@ def _is_plainly_safe(value: Any, size: int, level: int = SHALLOW - 1) -> bool:
         items = value.values()
     else:
         return -_SAFE < value < _SAFE if kind is float or kind is int else kind in _SCALARS or kind is str
+    # Containers with many small entries: looking at each would take longer than a look at the text.
     if level == 0 or (len(value) > 8 and len(value) * 128 > size):
         return not value
     for item in items:
@@ -155,6 +159,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         raise ClientError(f"{constant} is not a JSON value (byte {match.start() if match else 0})") from None
     except json.JSONDecodeError as error:
         raise _syntax_error(text, string, error) from None
+    # The depth limit may be set higher than the interpreter's own.
     except RecursionError:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels") from None
     if not _is_plainly_safe(value, len(text)) and (_has_long_number(text) or _EXPONENT.search(text)):
@@ -227,6 +232,7 @@ def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes 
     except TypeError:
         return None
     if depth >= SHALLOW:
+        # 117 is the letter u: a text without it holds no null.
         is_plain = 117 not in text or not _may_hold_null(text)
         if (is_plain and (len(text) < 2 * depth or is_flat(text))) or _is_plainly_safe(value, len(text)):
             return text

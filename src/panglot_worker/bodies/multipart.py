@@ -109,6 +109,7 @@ def parse(content_type: str, body: Body, limits: Limits) -> list[FormPart]:
         if len(parts) == limits.parts:
             raise ClientError(f"the multipart body has more than {limits.parts} parts (byte {at})", 413)
         headers, start = _headers(data, line_end.end(), limits)
+        # Two bytes back: in an empty part, the CRLF of the headers is also that of the boundary.
         end = _find(data, delimiter, start - 2)
         if end < 0:
             raise ClientError(f"the last multipart boundary is missing, after the part at byte {start}")
@@ -139,6 +140,7 @@ def _boundary(content_type: str, limits: Limits) -> bytes:
 def _find(data: memoryview, needle: bytes, start: int) -> int:
     """The offset of the next `needle`, or -1. A view cannot be searched; small copies of it can, and fast."""
     for at in range(start, len(data), _WINDOW):
+        # Windows overlap, so that a boundary across two of them is found.
         offset = bytes(data[at : at + _WINDOW + len(needle) - 1]).find(needle)
         if offset >= 0:
             return at + offset
@@ -228,6 +230,7 @@ def _label(parameters: dict[str, str], key: str, at: int) -> str | None:
         label = label if extended is None else extended
         if label is None:
             raise ClientError(f"{key}* of the multipart part at byte {at} cannot be decoded")
+    # Continuations of RFC 2231: parsers disagree about what name they spell.
     if f"{key}*0" in parameters or f"{key}*0*" in parameters:
         raise ClientError(f"the {key} of the multipart part at byte {at} is cut in pieces; send it whole")
     if label is not None and _FORBIDDEN.search(label):

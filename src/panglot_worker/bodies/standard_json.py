@@ -71,6 +71,7 @@ class StandardJson:
         except TypeError:
             if self.strict:
                 raise
+            # The json module calls `default` for values and never for keys, so numpy keys are made plain here.
             text = self._json.encode(Plain(self.convert, False).keys(value))
         body = text.encode("utf-8")
         if len(body) > self.limits.output_bytes:

@@ -121,6 +121,7 @@ def _without_index(function: Any) -> Any:
 
     @functools.wraps(function)
     def mapped(self: Any, *arguments: Any, **named: Any) -> Any:
+        # Not `isinstance`: True is an int too, and names no device.
         if arguments and type(arguments[0]) is int:
             arguments = ("cuda:%d" % arguments[0], *arguments[1:])
         return function(self, *arguments, **named)

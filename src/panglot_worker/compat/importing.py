@@ -34,6 +34,7 @@ class _Once(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> Optional[ModuleSpec]:
         if fullname != self.name:
             return None
+        # Removed first: `find_spec` below asks all finders, and would find this one again for ever.
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is None or spec.loader is None:

@@ -28,6 +28,7 @@ class Legacy:
         if file is None:
             return
         if is_installed("tf_keras"):
+            # TensorFlow reads the variable when it is imported; later it has no effect.
             os.environ[VARIABLE] = "1"
         else:
             self.missing = file

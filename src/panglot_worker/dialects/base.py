@@ -269,6 +269,7 @@ class Dialect:
             import asyncio
 
             self._event_loop = asyncio.new_event_loop()
+            # Scripts call `asyncio.get_event_loop()` outside of coroutines; it must be the loop their functions run on.
             asyncio.set_event_loop(self._event_loop)
         return self._event_loop
 

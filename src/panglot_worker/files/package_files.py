@@ -45,6 +45,7 @@ def content(path: PathLike, most: int) -> bytes:
     """All of a regular file of at most so many bytes. Raises UnreadableFile, or OSError."""
     pieces: List[bytes] = []
     with _opened(path) as file:
+        # One byte more than allowed tells "too large"; st_size may lie, or change while we read.
         left = most + 1
         while left > 0:
             piece = file.read(min(left, PIECE))
@@ -132,6 +133,7 @@ def json_in(source: str, path: PathLike, strict: bool = True) -> Any:
         value = json.loads(source[1:] if source.startswith("\ufeff") else source, strict=strict)
     except json.JSONDecodeError as error:
         raise UnreadableFile("not valid JSON: %s" % error.msg, path, error.lineno) from None
+    # CPython refuses integers of more than 4300 digits since 3.11, and in security releases of older versions.
     except ValueError:
         raise UnreadableFile("not valid JSON: a number has too many digits", path) from None
     except RecursionError:

@@ -20,6 +20,7 @@ def open_below(root: str, path: str) -> int:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in names[:-1]:
+            # Relative to the open folder: a link that is put in place meanwhile cannot lead out.
             inner = os.open(name, STEP, dir_fd=folder)
             os.close(folder)
             folder = inner

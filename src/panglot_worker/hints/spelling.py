@@ -28,6 +28,7 @@ def is_form(thing: Any, *names: str) -> bool:
 
 
 def is_union(hint: Any) -> bool:
+    # `X | Y` has the type UnionType from CPython 3.10 on; from 3.14 on every union is of the type Union.
     return getattr(hint, "__origin__", None) is typing.Union or type(hint).__name__ in ("UnionType", "Union")
 
 
@@ -114,6 +115,7 @@ def is_typed_dict(hint: Any) -> bool:
 
 def typed_dict_fields(hint: Any) -> List[Tuple[str, Any, bool]]:
     """Name, hint and whether it must be there, of every field of a TypedDict. Raises Unclear."""
+    # CPython 3.8 has no such attribute: there the whole TypedDict is total or not.
     required = getattr(hint, "__required_keys__", None)
     fields = []
     for name, inner in hints_of(hint, hint.__name__).items():

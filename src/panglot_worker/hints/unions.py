@@ -52,6 +52,7 @@ def of_union(kinds: Sequence[Kind], patience: Patience) -> Kind:
     texts = [kind.parse for kind in kinds if kind.exact is not type(None)]
 
     def parse(value: Any) -> Any:
+        # An HTML form cannot send null: an empty field is what comes for it.
         if len(others) < len(kinds) and _is_empty(value) and not any(kind.exact is str for kind in others):
             return None
         return _first(texts, value, expects, patience)

@@ -57,6 +57,7 @@ class Capture:
         self._listens, self._item = True, item
         self._size, self._is_cut, self._sent_at = 0, False, time.monotonic()
         self._parts.clear()
+        # `sys.__stdout__`, not `sys.stdout`: scripts and test tools replace the latter by streams of their own.
         streams = {name: getattr(sys, "__%s__" % name) for name in ("stdout", "stderr")}
         whole = {name: stream for name, stream in streams.items() if isinstance(stream, WholeLines)}
         for name, stream in whole.items():
@@ -66,6 +67,7 @@ class Capture:
         finally:
             for stream in whole.values():
                 stream.listener = None
+            # A thread of the script may be printing at this very moment.
             with self._lock:
                 self._listens = False
                 self._unsent.clear()
@@ -80,6 +82,7 @@ class Capture:
             self._size += len(text)
             while self._size > self.most:
                 self._shorten()
+        # Outside of the lock, which is not reentrant: `flush` takes it too.
         if time.monotonic() - self._sent_at > EVERY:
             self.flush()
 
@@ -97,6 +100,7 @@ class Capture:
         with self._lock:
             unsent, self._unsent = self._unsent, []
             item, self._sent_at = self._item, time.monotonic()
+        # Sent without the lock: a slow front must not stop the threads of the script that print.
         texts = [(name, text[-self.most :]) for name, text in joined(unsent)]
         for name, text in texts if item else ():
             self.port.tell(wire.EVENT, {"type": "printed", "item": item, "source": name, "text": text})
@@ -122,6 +126,7 @@ class Capture:
 
     def _flushing(self, encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request], Answer]:
         def encode_and_flush(output: Any, request: Request) -> Answer:
+            # Flushed behind `encode`, which may run code of the script that prints.
             answer = encode(output, request)
             self.flush()
             return answer

@@ -28,6 +28,7 @@ class Slots:
         self._waiting: Deque["asyncio.Future[None]"] = deque()
 
     async def __aenter__(self) -> None:
+        # A newcomer must not overtake those that wait, even if a slot is free at this moment.
         if self._taken < self.most and not self._waiting:
             self._taken += 1
             return
@@ -56,7 +57,9 @@ class Slots:
     def _wake(self) -> None:
         while self._taken < self.most and self._waiting:
             turn = self._waiting.popleft()
+            # Its task may have been cancelled, and not yet have run to take its turn out of the queue.
             if not turn.done():
+                # Counted here, not when the task wakes: another one may ask for a slot before that.
                 self._taken += 1
                 turn.set_result(None)
 
@@ -87,6 +90,7 @@ class Concurrent:
         self.slots = Slots(self.dialect.slots)
         self.dialect.serving = self
         loop.add_reader(self.port.fileno(), self._readable)
+        # Frames may have been read together with the last one, and the socket then never becomes readable for them.
         self._readable()
         try:
             return await self.ended
@@ -98,6 +102,7 @@ class Concurrent:
             self.port.poll()
             while self.port.pending:
                 self._frame()
+            # After the frames: RUN and CANCEL of one item may have come in the same read.
             self._cancel()
             self.port.tell_free()
         except (FrontGone, wire.WireError) as error:
@@ -111,6 +116,7 @@ class Concurrent:
             self._end_when_idle()
         elif kind == wire.RUN:
             for item in self.port.items(payload, count):
+                # The task begins at the next turn of the loop, so that it is in `tasks` before its first line runs.
                 task = asyncio.ensure_future(self._run(Request(item)))
                 self.tasks[item.id] = task
                 task.add_done_callback(functools.partial(self._forget, item.id))
@@ -142,13 +148,16 @@ class Concurrent:
             item_id = self.port.cancelled.pop()
             task = self.tasks.get(item_id)
             if task is not None:
+                # Before `cancel`: by this set the task tells our cancellation from one of the script's own.
                 self.unwanted.add(item_id)
                 task.cancel()
 
     async def _run(self, request: Request) -> None:
         async with self.slots:
+            # Each task has its own copy of the context, so that nothing is reset at its end.
             current.in_task.set((request,))
             try:
+                # With several slots nobody could say which call has printed a line.
                 if self.capture is not None and self.slots.most == 1:
                     with self.capture.of(request):
                         await self._run_stages(request)
@@ -186,6 +195,7 @@ class Concurrent:
             answer = stages.encode(output, request)
             marks.append(now())
         except asyncio.CancelledError as error:
+            # Never swallow our own cancellation: `_forget` answers for it.
             if request.id in self.unwanted:
                 raise
             marks.append(now())
@@ -216,6 +226,7 @@ class Concurrent:
 
     def _failed(self, request: Request, error: BaseException, stage: str, marks: Any) -> None:
         self.port.reply(self.runner.failed_reply(request, error, stage, durations(marks)))
+        # Calls in progress are not waited for: as after a death, the front decides whether they run again.
         if self.runner.broken and not self.ended.done():
             self.ended.set_result(self.runner.broken)
 
@@ -224,6 +235,7 @@ async def by_turns(parts: Iterator[Any]) -> AsyncIterator[Any]:
     """What an ordinary generator yields, with a turn for the others after each part."""
     for part in parts:
         yield part
+        # An ordinary generator never gives way by itself; without this, cancellations would not be read.
         await asyncio.sleep(0)
 
 

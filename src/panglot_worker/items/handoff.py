@@ -51,9 +51,11 @@ def pack(value: Any) -> List[wire.Buffer]:
 
 def seal(key: bytes, border: str, head: bytes, pieces: Sequence[wire.Buffer]) -> bytes:
     """What goes before a result that travels between machines: its proof, for this request and this border of pools."""
+    # The head is under the seal too, with its length: a result cannot be moved to another request.
     checked = hmac.new(key, b"%s %d " % (border.encode(), len(head)) + head, hashlib.sha256)
     for piece in pieces:
         checked.update(piece)
+    # Padded, so that the buffers behind it stay aligned for arrays.
     return checked.digest().ljust(ALIGN, b"\0")
 
 
@@ -61,6 +63,7 @@ def opened(key: bytes, border: str, head: bytes, body: wire.Buffer) -> memoryvie
     """The result behind its proof. Raises NotSealed."""
     view = memoryview(body)
     rest = view[ALIGN:]
+    # Before anything is unpickled, and in constant time: a forged pickle runs any code.
     if not hmac.compare_digest(bytes(view[:ALIGN]), seal(key, border, head, [rest])):
         raise NotSealed("what came from the pool before was not written by a worker of this server")
     return rest
@@ -95,7 +98,9 @@ def _pickled(value: Any) -> List[memoryview]:
     """The pickle, then its large buffers as they are in memory."""
     buffers: List[pickle.PickleBuffer] = []
     stream = io.BytesIO()
+    # Protocol 5 hands large buffers out instead of copying them into the stream. 3.8 is the first to have it.
     pickler = pickle.Pickler(stream, 5, buffer_callback=buffers.append)
+    # Never imported here: a script that has a tensor has imported torch already.
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "Tensor"):
         pickler.dispatch_table = {**copyreg.dispatch_table, torch.Tensor: _reduced_tensor}

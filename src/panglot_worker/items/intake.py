@@ -53,11 +53,13 @@ class Intake:
         # A child must not be made of a process in which half a body is decoded.
         reading = self._reading
         os.register_at_fork(before=reading.acquire, after_in_parent=reading.release, after_in_child=reading.release)
+        # A daemon: it may sit in `poll` when the worker ends.
         self._thread = threading.Thread(target=self._work, name="panglot-intake", daemon=True)
         self._thread.start()
 
     def next(self) -> Frame:
         """The next frame. Blocks. Raises what the thread met when it read, and FrontGone at the end of the stream."""
+        # Raised on the main thread, where the loop knows what it means; the thread itself has ended.
         if self._error is not None:
             raise self._error
         return self.port.next()
@@ -74,8 +76,10 @@ class Intake:
         arrived.register(self.port.fileno(), select.POLLIN)
         while self._error is None:
             self._open.wait()
+            # Without the lock: it may last, and `__exit__` must not wait for it.
             arrived.poll()
             with self._reading:
+                # The script may have returned while we waited: from then on the main thread reads.
                 if self._open.is_set():
                     self._take_in()
 
@@ -83,6 +87,7 @@ class Intake:
         """Read what has come. If a batch is the next thing to do, decode its items."""
         try:
             self.port.poll()
+            # Looked at and left there: the main thread takes it by `next`, as it does without this thread.
             frame = self.port.pending[0] if self.port.pending else None
             if self._taken is None and frame is not None and is_batch(frame):
                 self._taken = (frame, [self._request(item) for item in self.port.items(frame.payload, frame.items)])
@@ -97,6 +102,7 @@ class Intake:
         try:
             value = decode(request)
         except BaseException:
+            # A new request: half a decoding may have left traces in the old one.
             return Request(item)
         request.decoded = (value, now() - started)
         return request

@@ -126,6 +126,7 @@ def _recorded(stage: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
     def run(value: Any) -> Any:
         result = stage(value)
         record = _record.get()
+        # Looking into a generator would use it up.
         if record is None or inspect.isgenerator(result) or inspect.isasyncgen(result):
             return result
         if inspect.isawaitable(result):
@@ -172,6 +173,7 @@ def _ended(encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request],
     def end(output: Any, request: Request) -> Answer:
         record = record_of(request)
         if record is not None:
+            # Before `encode`, which may change its argument.
             record.add("final", output)
         answer = encode(output, request)
         return answer if record is None else record.answer(answer)

@@ -53,7 +53,9 @@ class Runner:
         """Run the items of one frame: as a batch, where the script takes batches and the front does not say SINGLY."""
         if len(requests) > 1 and self.infer_batch is not None and not flags & wire.SINGLY:
             ahead = bool(flags & wire.AHEAD)
+            # The last batch foretells this one: for a short call, changing threads costs more than it saves.
             self._takes_in = ahead and self._seconds > LONG
+            # A batch that was sent ahead has waited in our socket, long enough for clients to have left.
             if ahead:
                 requests = self._wanted(requests)
             self.run_batch(requests, self.infer_batch)
@@ -63,6 +65,7 @@ class Runner:
                 # The front gives what has not begun to the next process.
                 return
             if self._is_cancelled(request.id):
+                # Drop the view, so that the buffer goes back to the front with this very reply.
                 request.body = b""
                 self.port.reply(cancelled(request.id))
             else:
@@ -77,6 +80,7 @@ class Runner:
         gone = cancelled_ids.intersection(request.id for request in requests) if cancelled_ids else ()
         if not gone:
             return requests
+        # Only these: other ids may belong to frames that still wait.
         self.port.cancelled -= gone
         for request in requests:
             if request.id in gone:
@@ -86,6 +90,7 @@ class Runner:
 
     def _is_cancelled(self, item_id: int) -> bool:
         started = now()
+        # A poll is a system call: one for each item would slow down quick scripts.
         if started - self._polled > POLL_EVERY:
             self._polled = started
             self.port.poll()
@@ -125,12 +130,14 @@ class Runner:
             stage = "encode"
             answer = self.encode(output, request)
             marks.append(now())
+        # SystemExit and KeyboardInterrupt of a script too: the client gets an answer before this process ends.
         except BaseException as error:
             marks.append(now())
             self.port.reply(self.failed_reply(request, error, stage, durations(marks)))
             return
         self.sickness.alike = 0
         if request.location:
+            # The last references to the body must go before the reply does: it tells the front which buffers are free.
             value = output = None
             request.release()
         self.port.reply(finished(request.id, answer, durations(marks), request.rows))
@@ -151,6 +158,7 @@ class Runner:
         replies: List[wire.Reply] = []
         ready: List[Prepared] = []
         for request in requests:
+            # The short cut for what the intake has decoded: nothing here can raise.
             if request.decoded is not None and self.preprocess is None:
                 (value, took), request.decoded = request.decoded, None
                 ready.append((request, value, microseconds(took), 0))
@@ -170,6 +178,7 @@ class Runner:
                 for reply in self._one_by_one(ready, error, started):
                     # Sent at once: what is done stays done, whatever the next item does to this process.
                     self.port.reply(reply)
+                # The frames hold the values of the whole batch, and with them buffers that the front waits for.
                 traceback.clear_frames(error.__traceback__)
                 error.__traceback__ = None
             else:
@@ -193,6 +202,7 @@ class Runner:
                 decoded = now()
             else:
                 value, took = request.decoded
+                # Decoded by the intake meanwhile: its time counts as if it had been spent just now.
                 started, request.decoded = decoded - took, None
             if self.preprocess is None:
                 return (request, value, microseconds(decoded - started), 0)
@@ -206,6 +216,7 @@ class Runner:
 
     def _one_by_one(self, ready: List[Prepared], error: BaseException, started: float) -> Iterator[wire.Reply]:
         """The batch failed as one: find out whose fault it was, unless nothing can succeed here any more."""
+        # Also where every item succeeds alone: a MemoryError of the batch still ends this process.
         self._note_broken(error)
         alone = len(ready) == 1
         if alone or not self.rerun:
@@ -213,6 +224,7 @@ class Runner:
             for request, _, decode, preprocess in ready:
                 yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
             return
+        # No reply is made then: as after a death, the front decides whether the items run again.
         if self._note_sick(error):
             return
         items = [(request, value) for request, value, _, _ in ready]
@@ -225,6 +237,7 @@ class Runner:
                 yield self.failed_reply(request, outcome.error, "inference", (decode, preprocess, took, 0, 0))
                 # Its frames lead back to this one, which holds it, and the values of the whole batch.
                 outcome.error.__traceback__ = None
+                # The rest has no reply, for the same reason.
                 if self.sickness.certain:
                     return
         # The generator's end tells the front.
@@ -282,9 +295,11 @@ class Runner:
                 times = durations([*marks, now()]) if not sent else wire.NO_TIMES
                 self.port.reply(wire.Reply(request.id, 200, wire.MORE, times, head, body))
                 sent += 1
+                # Between two parts is the only time to hear of a client that has left.
                 self.port.poll()
                 if request.id in self.port.cancelled:
                     self.port.cancelled.discard(request.id)
+                    # Now and not when the generator is collected: its `finally` may release what the next call needs.
                     close = getattr(parts, "close", None)
                     if close is not None:
                         close()
@@ -314,6 +329,7 @@ class Runner:
         """The reply to an item whose stage raised; notes whether this process can go on after it."""
         self._note_broken(error)
         problem, text = self._worded(error, stage, request)
+        # A body that our own decoder refuses says nothing about the health of the script.
         if text and not (stage == "decode" and self._decode_is_ours):
             self._note_sick(error)
         # A script's frames would keep the item's data until cycles are collected.
@@ -332,10 +348,12 @@ class Runner:
             if request.has_tensors and self.dialect.tensor_adapter is not None:
                 answer = self.dialect.tensor_adapter.failure(error, answer, request)
             return answer, "" if self.dialect.blames_client(error, answer) else script_traceback(error)
+        # A dialect's `failure` may run code of the script, which raises anything.
         except BaseException as unworded:
             return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
 
     def _note_broken(self, error: BaseException) -> None:
+        # After these nobody knows the state of the script, and a wrong answer is worse than a new process.
         if not isinstance(error, Exception) or isinstance(error, MemoryError):
             self.broken = "the script raised %s" % described(error)
 

@@ -116,10 +116,12 @@ def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
         if kind == wire.RUN:
             runner.run(intake.requests(frame), flags)
             del frame  # So that a large body is released before the next frame comes.
+            # The requests hold views of bodies: they must go before FREE is told.
             current.running.clear()
             port.tell_free()
             if runner.broken:
                 return runner.broken
+            # Only when no frame waits: then all these ids are of items that were answered already.
             if not port.pending:
                 port.cancelled.clear()
         elif kind == wire.STOP:

@@ -37,6 +37,7 @@ class Sickness:
     def noted(self, error: BaseException) -> str:
         """Note that a call failed. Returns why this process can do no more, or nothing while that is not certain."""
         kind = type(error)
+        # Types are compared, never messages: these hold addresses and sizes that differ each time.
         self.alike = self.alike + 1 if kind is self._kind else 1
         self._kind = kind
         fault = device_fault() or (kind.__name__ if self.alike >= 2 and is_sticky(kind) else "")
@@ -61,6 +62,7 @@ def is_sticky(kind: Type[BaseException]) -> bool:
 def device_fault() -> str:
     """The fault of a CUDA device this process uses; empty when all are well, or none is used."""
     try:
+        # RTLD_NOLOAD: only a library that this process has loaded already. A script without CUDA must not pay for it.
         cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
         return ""
@@ -74,11 +76,13 @@ def _fault(cuda: Any, device: int) -> str:
     """What the driver answers to a request to finish all work of a device; frameworks share its primary context."""
     flags, active, context = ctypes.c_uint(), ctypes.c_int(), ctypes.c_void_p()
     state = cuda.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
+    # A primary context that is not active must not be retained: that would create it, with its memory.
     if state or not active.value:
         return ""
     code = cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     if not code:
         code = cuda.cuCtxPushCurrent_v2(context) or cuda.cuCtxSynchronize()
+        # The script's own context becomes current again, and our reference is given back.
         cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
         cuda.cuDevicePrimaryCtxRelease_v2(device)
     if not code:

@@ -39,6 +39,7 @@ def one_by_one(
         outcome = attempt(run, value)
         count += 1
         failures += outcome.error is not None
+        # A generator, so that the caller can send this outcome before the next item has a chance to end the process.
         yield outcome
     current.running[:] = all_of_them
     counts = {"items": count, "failed": failures, "error": "" if failures else explain(error)}

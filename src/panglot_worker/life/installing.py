@@ -1,7 +1,8 @@
 """Cached virtual environments with what a package asks for, made by the interpreter that a script would run in.
 
-That one's packages are visible in them, and what is installed wins over them, as on platforms that install on top of an
-image. The front makes them on its own machine; on a node a process of its own does, before the first worker starts.
+The packages of that interpreter are visible in an environment, and what is installed there wins over them, as on
+platforms that install on top of an image. The front makes environments on its own machine; on a node a separate process
+does, before the first worker starts.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def environment(wish: Wish, python: str, cache: str, say: Say) -> str:
     folder = os.path.join(cache, environment_name(wish, python, version))
     try:
         os.makedirs(folder, exist_ok=True)
+        # DONE is looked for under the lock: a process that waited here finds what the other one has built.
         with _locked(folder):
             if not os.path.isfile(os.path.join(folder, DONE)):
                 _build(folder, python, path, wish, say)
@@ -82,6 +84,7 @@ def version_and_path(python: str) -> Tuple[str, List[str]]:
 def environment_name(wish: Wish, python: str, version: str) -> str:
     """The name of the folder: it depends on the interpreter, the commands, and the files they name."""
     words = [tuple(command) for command in wish.commands]
+    # Both the path and where it leads: an interpreter in another virtual environment is often the same file.
     digest = hashlib.sha256(("%s %s %s %s" % (os.path.realpath(python), python, version, words)).encode())
     for command in wish.commands:
         file = os.path.join(wish.folder, command[-1])
@@ -98,16 +101,19 @@ def environment_name(wish: Wish, python: str, version: str) -> str:
 def _locked(folder: str) -> Iterator[None]:
     """Hold the lock of a folder: one process builds, the others wait and use what it built."""
     with open(os.path.join(folder, "lock"), "w") as file:
+        # The kernel drops the lock with the process, so that a killed installation blocks nobody.
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> None:
     venv = os.path.join(folder, "venv")
+    # A folder without DONE is what an interrupted installation left.
     shutil.rmtree(venv, ignore_errors=True)
     say("making an environment for %s in %s" % (wish.name, venv))
     _run([python, "-m", "venv", venv], wish.folder, "a virtual environment cannot be made")
     inner = os.path.join(venv, "bin", "python")
+    # Not --system-site-packages: if `python` is in a virtual environment itself, that would show its base alone.
     with open(os.path.join(version_and_path(inner)[1][0], "panglot-base.pth"), "w", encoding="utf-8") as base:
         base.write("\n".join(path) + "\n")
     for command in wish.commands:
@@ -116,6 +122,7 @@ def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> N
         words = [_local(word, wish, folder) for word in command]
         pip = [inner, "-m", "pip", "--disable-pip-version-check", "install", *words]
         _run(pip, wish.folder, "%s failed" % line)
+    # Last of all: this file is the proof that nothing was interrupted.
     with open(os.path.join(folder, DONE), "w", encoding="utf-8") as done:
         json.dump({"python": python, "commands": wish.commands}, done)
 

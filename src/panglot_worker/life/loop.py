@@ -46,9 +46,12 @@ def start(socket_fd: str, life_fd: str, keys_fd: str = "") -> None:
 
 def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = "") -> None:
     """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
+    # First, so that everything that prints later goes through these streams.
     whole_lines.install()
     die_with_front(life_fd)
+    # A process that the script starts must not hold the socket open: the front learns of our death by its end.
     os.set_inheritable(socket_fd, False)
+    # Ctrl-C in a terminal reaches the whole foreground group. Only the front decides when a worker stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     be_expendable()
@@ -56,6 +59,7 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = 
         port = Port(line(socket_fd, certificate))
         port.row_key = row_key
         code = work(port)
+    # A front that is gone is an ordinary end of a worker, not a fault of it.
     except (FrontGone, ConnectionError):
         code = 0
     whole_lines.finish()
@@ -81,11 +85,14 @@ def die_with_front(life_fd: int) -> None:
     """
     os.set_inheritable(life_fd, False)
     with contextlib.suppress(OSError):
+        # A negative owner means the process group, so that processes of the script die too.
         fcntl.fcntl(life_fd, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(life_fd, F_SETSIG, signal.SIGKILL)
+        # O_ASYNC is last: the signal and its receiver must be set before the first event can come.
         fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # The front may have died before the lines above; no event comes for an end that has already happened.
     with contextlib.suppress(BlockingIOError):
         if os.read(life_fd, 1) == b"":
             os._exit(0)
@@ -116,8 +123,10 @@ def work(port: Port, own_process: bool = True) -> int:
         raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
     hello = wire.json_object(frame.payload)
     port.generation = int(hello["generation"])
+    # Before the script is imported: a process that it starts inherits the control group it is started in.
     enter_group(str(hello.get("group", "")))
     package = Package(**hello["package"])
+    # `pop`, not `get`: processes that the script starts must not inherit the variable.
     package = package._replace(retained=int(os.environ.pop(loader.RETAINED, package.retained)))
     port.max_body = int(package.settings["limits"]["output_bytes"])
     port.shared = SharedMemory(**package.memory)
@@ -125,6 +134,7 @@ def work(port: Port, own_process: bool = True) -> int:
     port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
     pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
     loading.enter(package)
+    # From here on only this port may read: the guarded one has taken over the state of the other.
     port = guarded(port, package, own_process)
     loaded = load(package, port, own_process)
     if loaded is None:
@@ -157,6 +167,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         port.tell(wire.LOADING, {"step": step, "seconds": round(time.monotonic() - started, 3)})
 
     try:
+        # Before anything of the script runs: the kernel refuses a new user namespace to a process with threads.
         leave_network(package, own_process)
         dialect = dialects.find(package)(package)
         dialect.port = port
@@ -164,6 +175,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         dialect.stages = stages = dialect.load(progress)
         dialects.check_stages(dialect)
         description = described(dialect)
+        # After the import, because importing is when scripts and frameworks install their own handlers.
         if own_process:
             reset_signals()
         if package.does("inference") and stages is not None:
@@ -175,9 +187,11 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None
     except BaseException as error:  # noqa: BLE001  loading a script raises anything, SystemExit too
+        # The lines of the script first: they usually say more about the failure than the exception does.
         whole_lines.finish()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
+    # What loading made stays for good. Frozen, it is not searched again by each collection during a call.
     gc.collect()
     gc.freeze()
     port.tell(wire.READY, ready(loaded, description, time.monotonic() - started))
@@ -278,6 +292,8 @@ def most_together(stages: Stages) -> Optional[int]:
 
 def reset_signals() -> None:
     """Undo what a script installed while loading: it must not change how its worker is stopped."""
+    # A handler of the script would run instead of ending the process, and the front would have to kill it.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Named by its file: scripts replace `sys.stderr` by objects without a descriptor, which faulthandler refuses.
     faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)

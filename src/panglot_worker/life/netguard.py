@@ -41,6 +41,7 @@ class Guard:
 
     def install(self) -> None:
         """Put the guard in place, for good: a process has one."""
+        # The methods of the class are replaced: that reaches libraries which imported `socket` before us.
         kind: Any = socket.socket
         connect, connect_ex, sendto, sendmsg = kind.connect, kind.connect_ex, kind.sendto, kind.sendmsg
 
@@ -90,8 +91,10 @@ class Guard:
             if not addresses.is_public(candidate[0]) and not self._is_allowed(host, candidate[0], port):
                 self.refused(candidate[0], port)
                 raise AddressRefused
+        # A client may name a host that never answers: without a limit the call would hang for minutes.
         if sock.gettimeout() is None:
             sock.settimeout(TIMEOUT)
+        # The checked number is returned, not the name: a second look-up may give another address (DNS rebinding).
         return (candidates[0][0], *address[1:]) if len(candidates[0]) == 2 else candidates[0]
 
     def _numeric(self, sock: socket.socket, host: str, port: int) -> List[Any]:
@@ -135,12 +138,14 @@ class GuardedPort(Port):
 
     def __init__(self, port: Port, allowed: Sequence[str]) -> None:
         super().__init__(port.sock, port.generation)
+        # All state moves over, half a frame that was read included: the old port must not be read from again.
         self.__dict__.update(port.__dict__)
         self.guard = Guard(allowed, self._refused)
         self.guard.install()
         self._lines_written = 0
 
     def next(self) -> Frame:
+        # Between two frames the script's own threads may connect as they like: no client chose these addresses.
         self.guard.active = False
         frame = super().next()
         self._lines_written = 0
@@ -163,6 +168,7 @@ class GuardedPort(Port):
 
 def leave_network() -> None:
     """Take this process, which must have one thread only, out of every network. Raises ScriptError."""
+    # Asked before `unshare`: in a new user namespace without a map both become those of nobody.
     user, group = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) == 0:
@@ -173,6 +179,7 @@ def leave_network() -> None:
             "--worker-net none: this machine does not let a process leave the network: %s" % why,
             fix="allow unprivileged user namespaces, run as root, or choose --worker-net guard",
         )
+    # The order is the kernel's rule: without privileges gid_map may be written only after setgroups is denied.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open("/proc/self/" + name, "w") as file:
             file.write(text)

@@ -29,10 +29,12 @@ class ThreadWatch:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        # Where the script has put its own hook in place meanwhile, that one stays.
         if threading.excepthook == self._note:
             threading.excepthook = self._hook
 
     def _note(self, arguments: Any) -> None:
+        # A thread may end itself by SystemExit; Python itself is silent about it.
         if arguments.exc_type is not SystemExit:
             self._died.append((arguments.thread, arguments.exc_value))
         self._hook(arguments)
@@ -55,6 +57,7 @@ class ThreadWatch:
                     "%s, which the script started while loading, has not ended in time" % name,
                     fix="a longer --load-timeout, or --no-await-threads if it is meant to run for ever",
                 )
+            # A short wait, not a join to the end: another thread may die meanwhile, and its error is wanted at once.
             busy[0].join(PAUSE)
 
     def _raise_death(self, progress: Callable[[str], None]) -> None:
@@ -65,12 +68,14 @@ class ThreadWatch:
     def _busy(self) -> List[threading.Thread]:
         alive = [thread for thread in threading.enumerate() if thread not in self._before]
         frames = sys._current_frames()
+        # A daemon thread is meant to run on beside the script, so that nobody waits for it.
         return [thread for thread in alive if not thread.daemon and not _is_idle(thread, frames)]
 
 
 def _is_idle(thread: threading.Thread, frames: Dict[int, Any]) -> bool:
     """Whether a thread belongs to an executor and waits for work."""
     frame = frames.get(thread.ident or 0)
+    # Executors have no public sign of idleness. An idle thread stands in the loop that waits on their queue.
     return frame is not None and frame.f_code.co_filename == POOL_FILE and frame.f_code.co_name == "_worker"
 
 

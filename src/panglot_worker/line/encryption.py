@@ -1,7 +1,7 @@
 """Encrypted connections between a front and the nodes of a cluster, by TLS.
 
-Both sides have the same certificate, made for one server, and accept no other. What was recorded cannot be read
-later, also not by someone who has the certificate's key: keys are agreed upon for each connection.
+Both sides have the same certificate, made for one server, and accept no other. Keys are agreed upon for
+each connection: who records the traffic and later gets the certificate's key still cannot read it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ Buffer = Union[bytes, bytearray, memoryview]
 def context(certificate: str, is_node: bool) -> ssl.SSLContext:
     """What a front or a node needs for encrypted connections. `certificate` is in PEM form, and so is its key."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_node else ssl.PROTOCOL_TLS_CLIENT)
+    # The one certificate is pinned, so its name proves nothing more; nodes are reached by address.
     made.check_hostname = False
     made.verify_mode = ssl.CERT_REQUIRED
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_ciphers(CIPHERS)
     made.verify_flags = ssl.VerifyFlags(made.verify_flags | NO_CHECK_TIME)
     if is_node:
+        # Tickets would come unasked behind the handshake, and no connection is ever resumed.
         made.num_tickets = 0
     made.load_verify_locations(cadata=certificate)
     # It can be loaded from files only; this one has no name, so that nobody else can open it.
@@ -68,6 +70,7 @@ class EncryptedSocket:
                 self._session.do_handshake()
                 break
             except ssl.SSLWantReadError:
+                # The handshake leaves bytes to send at each step, and its last ones after it is done.
                 self._sock.sendall(self._outgoing.read())
                 self._feed(self._sock.recv(PIECE))
         self._sock.sendall(self._outgoing.read())
@@ -79,8 +82,10 @@ class EncryptedSocket:
     def recv(self, size: int, flags: int = 0) -> bytes:
         """What comes next, `size` bytes at most; nothing at the end of the stream. Raises OSError."""
         while True:
+            # First what is decrypted already: the socket may stay silent while a whole frame lies here.
             data = self._left or self._decrypted()
             if data is None:
+                # Waits without the lock, so that another thread can send meanwhile.
                 self._feed(self._sock.recv(size, flags))
                 continue
             self._keep(data[size:])
@@ -118,6 +123,7 @@ class EncryptedSocket:
 
     def _keep(self, left: bytes) -> None:
         """Note the bytes that are left. While there are any, our descriptor wakes its poller."""
+        # One byte in the pipe makes the epoll descriptor readable; it says nothing but "there is more".
         if left and not self._left:
             os.write(self._wake, b"x")
         elif self._left and not left:
@@ -129,6 +135,7 @@ class EncryptedSocket:
         view = memoryview(data)
         for start in range(0, len(view), PIECE):
             with self._lock:
+                # Encrypted and taken out under one lock: records must go out in the order of their numbers.
                 self._session.write(view[start : start + PIECE])
                 encrypted = self._outgoing.read()
             self._sock.sendall(encrypted)

@@ -77,6 +77,7 @@ class Port:
         """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
         while not self.pending:
             self._read(0)
+            # Here as well as in replies: a script may release a body long after its answer, when no reply is due.
             self.tell_free()
         return self.pending.popleft()
 
@@ -101,8 +102,10 @@ class Port:
             length, kind, flags, count, _generation = wire.HEADER.unpack_from(data, start)
             stop = start + size + length
             if stop > end:
+                # Joining `_rest` with each read would copy a large frame again and again.
                 if length > READ_SIZE:
                     self._take(Frame(kind, flags, count, self._large(view[start + size :], length)))
+                    # `_large` reads exactly to the end of its frame, so that nothing is left over.
                     start = end
                 break
             self._take(Frame(kind, flags, count, view[start + size : stop]))
@@ -114,6 +117,7 @@ class Port:
         whole = memoryview(bytearray(length))
         done = len(begun)
         whole[:done] = begun
+        # Blocks, even where `poll` called: the front is in the middle of sending this frame.
         while done < length:
             got = self.sock.recv_into(whole[done:])
             if not got:
@@ -138,10 +142,12 @@ class Port:
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
         """Send the buffers of one frame, without those of other threads in between. Blocks while the front is slow."""
+        # Threads of the script send too: progress, output, warnings. Two frames must never be mixed.
         with self._send_lock:
             if len(buffers) == 1:
                 self.sock.sendall(buffers[0])
                 return
+            # sendmsg may stop anywhere, also inside a buffer, and takes a limited number of buffers (IOV_MAX).
             rest: List[memoryview] = [memoryview(buffer) for buffer in buffers if len(buffer)]
             while rest:
                 sent = self.sock.sendmsg(rest[:64])
@@ -157,12 +163,14 @@ class Port:
         buffers = wire.reply_frame(replies, self.generation)
         if len(buffers) > 1 and any(self._is_too_large(reply) for reply in replies):
             buffers = wire.reply_frame([self._bounded(reply) for reply in replies], self.generation)
+        # In the same write as the replies: a frame of its own would cost another system call.
         if self.shared.unseen:
             buffers[0] = wire.ids_frame(wire.FREE, self.shared.settled(), self.generation) + buffers[0]
         self.send(buffers)
 
     def _placed(self, reply: wire.Reply) -> wire.Reply:
         """The reply, with a large body moved to the buffer in shared memory that was lent for it."""
+        # The buffer stays lent until the last part: it holds one body, and a part before must not use it up.
         if reply.flags & wire.MORE:
             return reply
         location, body = self.shared.lent.pop(reply.id, 0), reply.body
@@ -181,6 +189,7 @@ class Port:
             return reply
         most = self.max_handed if reply.flags & wire.PASS else self.max_body
         error = EncodeError("it has %d bytes and may have %d" % (len(reply.body), most))
+        # A problem cannot replace one part of an answer: the caller ends the stream with the error.
         if reply.flags & wire.MORE:
             raise error
         return wire.problem(reply.id, 500, "bad_result", BAD_RESULT, "EncodeError: %s" % error, reply.times)

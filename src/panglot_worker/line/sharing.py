@@ -45,13 +45,17 @@ class SharedMemory:
         start, size = _span(location, self._length)
         if length > size:
             raise wire.WireError("a body of %d bytes is in a buffer of %d" % (length, size))
+        # The copy is ours, so the front may have the buffer back at once.
         if not self._address:
             self.unseen.append(item_id)
             return memoryview(os.pread(self._fd, length, start))
+        # Making an array type is slow. Sizes are powers of two, so that there are only a few types to keep.
         kind = self._kinds.get(size)
         if kind is None:
             kind = self._kinds[size] = ctypes.c_char * size
         whole = kind.from_address(self._address + start)
+        # The array is the one object that all views and arrays over this memory refer to, so its end is the end of all
+        # of them. The callback may run on any thread and amid any call: it only appends, which is atomic.
         self._open[item_id] = (location, weakref.ref(whole, lambda _: self.unseen.append(item_id)))
         view = memoryview(whole).cast("B")[:length]
         return view if self._private else view.toreadonly()
@@ -95,7 +99,7 @@ def _span(location: int, length: int) -> Tuple[int, int]:
 def _mapped(library: Any, fd: int, length: int, private: bool) -> int:
     """The address of a file, mapped to be read, or privately to be written too; 0 when that cannot be.
 
-    Not by `mmap`: the memory of a mapping that cannot be written cannot be made objects of their own there.
+    Not by the module `mmap`: ctypes makes no objects over its mappings where these are read-only.
     """
     library.mmap.restype = ctypes.c_void_p
     library.mmap.argtypes = [

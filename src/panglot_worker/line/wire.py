@@ -76,6 +76,7 @@ RETRY = 32
 FETCH = 64
 """Flag of a reply: no answer yet. The body is a JSON list of URIs; the item is wanted again with what they lead to."""
 
+# `<` in each: without it, byte order and padding would be those of the machine, and nodes may differ.
 HEADER = struct.Struct("<IBBHI")
 RUN_ROW = struct.Struct("<QfIIQQ")
 REPLY_ROW = struct.Struct("<QHBxIIIIIIII")
@@ -320,6 +321,7 @@ def run_items(
         rows = list(RUN_ROW.iter_unpack(payload[:heads]))
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
+    # Lengths are not checked here one by one: slices never raise, and the sum at the end tells of any lie.
     bodies = heads + sum([row[2] for row in rows])
     for item_id, seconds_left, head_length, body_length, location, buffer in rows:
         head = bytes(payload[heads : heads + head_length])
@@ -333,6 +335,7 @@ def run_items(
             raise WireError("a body in shared memory came to a worker that has none")
         else:
             items.append(Item(item_id, seconds_left, head, look(item_id, location, body_length), location, buffer))
+    # A table that is cut off at the border of a row unpacks without an error, hence the count.
     if len(rows) != count or bodies != len(payload):
         raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
     return items
@@ -372,6 +375,7 @@ def json_object(payload: Buffer) -> Dict[str, Any]:
     """The JSON object a control frame holds. Raises WireError when it holds anything else."""
     try:
         value = json.loads(bytes(payload))
+    # Deeply nested JSON raises RecursionError, which is no ValueError.
     except (ValueError, RecursionError) as error:
         raise WireError("a control frame is not JSON: %s" % error) from None
     if not isinstance(value, dict):

@@ -42,9 +42,9 @@ class NodeAgent:
         self.tls = encryption.context(certificate, is_node=True) if certificate else None
         self.children: Dict[int, Child] = {}
         self.outputs: Dict[int, Any] = {}
-        """The connections for what workers print that are to be started, by generation."""
+        """By generation: the connection for the output of a worker that is not started yet."""
         self.launches: Dict[int, Any] = {}
-        """How each of those is to be started, once the front has said it."""
+        """By generation: a future of the order that says how to start the worker."""
         self.retained: Dict[int, int] = {}
         """Files of memory that outlive workers, by the number of the worker: its successor here finds what it left."""
         self.control: Optional[asyncio.StreamWriter] = None
@@ -61,6 +61,7 @@ class NodeAgent:
         self.shelf = await loop.run_in_executor(None, Shelf)
         self._keep(self._accept(listener))
         self._keep(self._look_after())
+        # The front may have died between asking for this agent and connecting to it.
         loop.call_later(ALONE, self._leave_if_alone)
         loop.run_in_executor(None, self.shelf.sweep, time.time())
         return {
@@ -93,10 +94,12 @@ class NodeAgent:
         while True:
             try:
                 conn, address = await asyncio.get_running_loop().sock_accept(listener)
+            # Out of descriptors, most likely: closing a stranger's connection frees one.
             except OSError:
                 self._drop_oldest(list(self.strangers))
                 await asyncio.sleep(NEXT_TRY)
                 continue
+            # Strangers that never speak must not keep the front out, so that newcomers push out the oldest.
             self._free_slot(address[0])
             task = self._keep(self._greet(conn))
             self.strangers[task] = address[0]
@@ -127,6 +130,7 @@ class NodeAgent:
             conn.close()
             return
         finally:
+            # Before the connection is put to use: from here on nobody may drop it for a stranger.
             self.strangers.pop(asyncio.current_task(), None)
         try:
             await self._use(conn, said)
@@ -141,6 +145,7 @@ class NodeAgent:
         elif role == "files":
             await asyncio.get_running_loop().run_in_executor(None, self._receive, conn)
         elif role == "output":
+            # A task: its handshake may take a while, and `_start` waits for it.
             self.outputs[number(said, "generation")] = asyncio.ensure_future(self._prepare_output(conn))
         elif role == "data":
             await self._start(conn, number(said, "generation"))
@@ -156,6 +161,7 @@ class NodeAgent:
 
     def _encrypted(self, conn: socket.socket, silence: Optional[float]) -> socket.socket:
         """The connection for a thread that waits for it; encrypted where that is wanted. Raises OSError."""
+        # The handshake of TLS always has a limit; what follows has one only for files.
         conn.settimeout(silence or SILENCE)
         secured = self.tls.wrap_socket(conn, server_side=True) if self.tls is not None else conn
         secured.settimeout(silence)
@@ -186,9 +192,11 @@ class NodeAgent:
     async def _start(self, conn: socket.socket, generation: int) -> None:
         """Start a worker; this connection becomes its socket. The front says nothing on it before it has our answer."""
         assert self.shelf is not None
+        # The order to launch comes by another connection, and may be later or earlier than this one.
         launch = await self._launch(generation)
         del self.launches[generation]
         output = await self.outputs.pop(generation)
+        # The worker inherits this description of the socket, with its flags, and reads it blocking.
         os.set_blocking(conn.fileno(), True)
         run_folder = ""
         try:
@@ -256,6 +264,7 @@ class NodeAgent:
                 child.end()
                 if child.run_folder and self.shelf is not None:
                     self.shelf.remove_run(child.run_folder)
+            # Ray would keep the actor's process; with the front gone nothing in it is of use.
             os._exit(0)
 
     async def _streams(self, conn: socket.socket) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:

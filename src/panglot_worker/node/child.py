@@ -20,7 +20,7 @@ MARK = "_PANGLOT_WORKER"
 OURS = ("RAY_", "PANGLOT_", "SPT_NOENV")
 OF_THE_NODE = ("LD_LIBRARY_PATH", "DEVICE_ID")
 ROUNDS = 10
-"""How often we look again for processes that were started while the others were being killed."""
+"""How many times we look for processes that were started while we killed the others."""
 LONGEST_START, PAUSE = 0.5, 0.002
 """Seconds within which a process that begins a program shows its environment, and between two looks at it."""
 PIECE = 65536
@@ -75,6 +75,7 @@ class Child:
             os.close(printed)
             raise
         finally:
+            # Only the child may hold these ends: `relay` ends when the last process that could print is gone.
             os.close(life_read)
             os.close(print_end)
             os.close(keys_read)
@@ -94,6 +95,7 @@ class Child:
     def _on_exit(self) -> None:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
+        # Kill first, reap after: until `wait`, the number of the process group cannot be given to another.
         self.end()
         self._ended(self, self.process.wait())
 
@@ -144,6 +146,7 @@ def kill_marked(mark: str, worker: int) -> None:
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+        # A process may have forked while we killed, so that one look without any is needed to be sure.
         if not left:
             return
 

@@ -32,7 +32,7 @@ BY_VALUE = (
 )
 """Our modules that nodes do not have."""
 PATIENCE = 10.0
-"""Seconds after which a placement that is not to be had is spoken of."""
+"""Seconds without a placement after which the front is told that it is still waiting."""
 REACH = 5.0
 """Seconds that a connection to the head may take."""
 TRIES = 3
@@ -45,6 +45,7 @@ def main() -> None:
     """Connect to the cluster, and do what the front says until it goes."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # The messages get a descriptor of their own, before Ray is imported and can print anything.
     out = os.fdopen(os.dup(1), "w", 1)
     # Whatever Ray prints is for the log.
     os.dup2(2, 1)
@@ -121,6 +122,7 @@ class Driver:
         loop = asyncio.get_running_loop()
         tasks = {loop.create_task(end_with(raylet_of(self.ray)))}
         while True:
+            # Reading blocks, so it has a thread; the event loop must go on for Ray's replies.
             line = await loop.run_in_executor(None, sys.stdin.readline)
             if not line:
                 return
@@ -147,6 +149,7 @@ class Driver:
         try:
             actor = self.actors[number] = self._make_agent(number, needs)
             opening = asyncio.ensure_future(wait_for(actor.begin.remote()))
+            # Not `wait_for`: it would cancel the opening when the time is up, and the placement may still come.
             waited, _ = await asyncio.wait({opening}, timeout=PATIENCE)
             if not waited:
                 self.tell(**{"is": "waiting", "id": number, "nodes": nodes(self.ray)})
@@ -157,6 +160,7 @@ class Driver:
             if isinstance(error, ConnectionError):
                 # This exception means that the server of Ray's client has gone: only a new connection helps.
                 os._exit(1)
+            # The front may have released the placement while we waited for it.
             wanted = number in self.actors
             if left and wanted and not placed and isinstance(error, self.ray.exceptions.RayActorError):
                 self._release(number)
@@ -181,9 +185,11 @@ class Driver:
             num_gpus=needs.get("gpu", 0),
             resources={name: amount for name, amount in needs.items() if name not in ("cpu", "gpu", "memory")},
             memory=needs.get("memory") or None,
+            # A restarted agent would have no workers and no connections: the front asks for a new one instead.
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=8,
+            # An agent may outlive this driver: it ends with the front's control connection, not with Ray's driver.
             lifetime="detached",
             # The driver before this may have requested the same placement.
             name="panglot-%s-%d-%d" % (self.server, number, os.getpid()),

@@ -39,6 +39,7 @@ def tune(sock: socket.socket) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    # Keepalive is silent while sent data waits for its acknowledgement; this limit covers that case.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, NOTICED_MS)
 
 
@@ -54,6 +55,7 @@ async def as_front(sock: socket.socket, secret: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     theirs = await exactly(sock, SIZE)
     mine = secrets.token_bytes(SIZE)
+    # The word in each proof differs, so that nobody can send a proof back to the one it came from.
     await loop.sock_sendall(sock, mine + proof(secret, b"front", theirs, mine))
     _check(await exactly(sock, SIZE), proof(secret, b"agent", theirs, mine))
     return proof(secret, b"key", theirs, mine)
@@ -74,6 +76,7 @@ async def as_agent(sock: socket.socket, secret: bytes) -> bytes:
 
 
 def _check(given: bytes, wanted: bytes) -> None:
+    # In constant time: the time of an ordinary comparison tells how many bytes were right.
     if not hmac.compare_digest(given, wanted):
         raise NotOurs("the other end does not know the secret of this server")
 

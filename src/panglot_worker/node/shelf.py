@@ -37,6 +37,7 @@ def root() -> str:
     for folder in (base, os.path.join(base, "files"), os.path.join(base, "folders"), os.path.join(base, "runs")):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
+    # Others can write to the folder of temporary files, and may have made this one, or a link, before us.
     about = os.stat(base, follow_symlinks=False)
     if about.st_uid != os.getuid() or about.st_mode & 0o077:
         raise OSError("%s belongs to somebody else, or others can read it" % base)
@@ -59,6 +60,7 @@ class Shelf:
         entries, name = read(said["files"]), str(said["folder"])
         if name_of(entries) != name:
             raise ValueError("the list of files is not the one that was announced")
+        # Held before it is looked at: a sweep of another agent must not remove it in between.
         self._hold(name)
         # Other agents of this node may want the same files now: one of them has them sent.
         with self._alone(name):
@@ -74,6 +76,7 @@ class Shelf:
     def _hold(self, name: str) -> None:
         if name not in self._locks:
             lock = os.open(os.path.join(self.base, "folders", name + ".used"), os.O_CREAT | os.O_RDWR, 0o600)
+            # Shared among all agents that use the folder; a sweep needs it exclusively.
             fcntl.flock(lock, fcntl.LOCK_SH)
             os.utime(lock)
             self._locks[name] = lock
@@ -110,6 +113,7 @@ class Shelf:
             if checked.hexdigest() != entry.digest:
                 raise ValueError("%s was changed on its way here, or while it was sent" % entry.path)
             os.chmod(path, entry.mode & 0o777)
+            # Complete before it gets its name: `replace` is atomic, and other agents see all of the file or none.
             os.utime(path, (UNCHANGED, UNCHANGED))
             os.replace(path, self._file(entry))
         finally:
@@ -187,6 +191,7 @@ def _is_unchanged(path: str, size: int) -> bool:
 def _remove_unused(mark: str, now: float) -> None:
     with open(mark, "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Looked at under the lock: somebody may have used the folder until a moment ago.
         if now - os.stat(mark).st_mtime > RETAINED:
             shutil.rmtree(mark[: -len(".used")], ignore_errors=True)
             os.unlink(mark)

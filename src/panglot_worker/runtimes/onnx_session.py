@@ -153,6 +153,7 @@ def upper_halves(array: Any) -> Any:
 
     bits = numpy.ascontiguousarray(array, "float32").view("uint32")
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    # Rounding would carry the bits of some NaNs over into infinity, or into the sign.
     return numpy.where(numpy.isnan(array), 0x7FC0, rounded).astype("uint16")
 
 
@@ -166,6 +167,7 @@ def _from_value(value: Any) -> Any:
         return numpy.zeros(value.shape(), NUMPY["BF16"])
     import ctypes
 
+    # The memory belongs to `value`: the shift below makes a copy while that is still alive.
     raw = (ctypes.c_uint16 * size).from_address(value.data_ptr())
     bits = numpy.frombuffer(raw, "uint16").astype("uint32") << 16
     return bits.view("float32").reshape(value.shape())

@@ -107,8 +107,10 @@ def differences(model: ModelRuntime, rows: Arrays) -> str:
     started = time.perf_counter()
     alone = [model.run(feed.arrays, names) for feed in single]
     many = SLICE if time.perf_counter() - started < SLOW * count else FEW
+    # A model with randomness would fail the comparison below for another reason than its neighbours.
     if not _are_alike(model, model.run(single[0].arrays, names), alone[0]):
         return "it answers the same row differently from run to run"
+    # In another order and number too: a model may depend on where in the batch a row stands.
     for order in (list(range(count)), [at % count for at in range(many - 1, -1, -1)]):
         try:
             together = run_together(model, [single[at] for at in order], len(order))

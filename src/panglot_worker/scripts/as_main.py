@@ -80,6 +80,7 @@ def hand_over(value: Any, returns: bool = False) -> None:
 
     Does nothing where no script is being run: in a process that the script started, or when it serves already.
     """
+    # Looked up each time: a process that multiprocessing spawns has another `__main__`, without the list.
     handed: Optional[List[Any]] = vars(sys.modules["__main__"]).get(HANDED)
     if handed is None:
         return

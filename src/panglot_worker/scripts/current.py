@@ -97,4 +97,5 @@ def request() -> RequestInfo:
 
 
 def current() -> Sequence[Request]:
+    # The task's own request first: where several calls are in progress, `running` cannot tell them apart.
     return in_task.get() or running

@@ -18,5 +18,6 @@ def finalise(owner: Any, attribute: str) -> None:
     """
     made = getattr(owner, attribute)
     setattr(owner, attribute, None)
+    # With no other reference, leaving this function runs `__del__`; calling it here would run it twice.
     if made is not None and hasattr(made, "__del__") and sys.getrefcount(made) > HELD_HERE:
         made.__del__()

@@ -39,6 +39,7 @@ def enter(package: Package) -> None:
     sys.argv = [package.script, *package.arguments]
     always, fallback = package.platform("always"), package.platform("fallback")
     rest = [entry for entry in sys.path if entry not in ("", package.folder)]
+    # The script's own modules win over the platform's, and installed packages win over the platform's fallback.
     first = [package.folder] + [path for path in (always,) if os.path.isdir(path)]
     last = [path for path in (package.run_folder, fallback) if os.path.isdir(path)]
     sys.path[:] = first + rest + last
@@ -51,6 +52,7 @@ def import_script(path: str, name: Optional[str] = None) -> ModuleType:
     """
     if name is None:
         stem = os.path.splitext(os.path.basename(path))[0]
+        # CPython 3.8 and 3.9 have no such list; there a loaded module is all that is known to be taken.
         standard = getattr(sys, "stdlib_module_names", ())
         taken = stem in sys.modules or stem in standard or not stem.isidentifier()
         name = "panglot_script_" + "".join(c if c.isalnum() else "_" for c in stem) if taken else stem
@@ -60,6 +62,7 @@ def import_script(path: str, name: Optional[str] = None) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ScriptError("%s cannot be imported as Python" % path, path)
     module = importlib.util.module_from_spec(spec)
+    # Before the code runs, as the import system does it: the script may import itself, or pickle its classes.
     sys.modules.update(dict.fromkeys(names, module))
     with _forget_on_failure(names):
         spec.loader.exec_module(module)
@@ -117,8 +120,10 @@ def _unquoted(file: str, line: int, folder: str) -> str:
 def script_traceback(error: BaseException) -> str:
     """The traceback as the script's author would see it, without our own frames in front; cut when it is long."""
     frames = error.__traceback__
+    # Only the leading frames: one of ours between two of the script's tells how they are connected.
     while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
+    # Three arguments: the form with the exception alone exists since CPython 3.10.
     text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
     return clipped(text, LONGEST_TRACEBACK)
 

@@ -25,6 +25,7 @@ def dots(path: str) -> int:
     """How many dots the longest relative import of a file begins with; 0 where there is none."""
     with open(path, "rb") as file:
         text = file.read()
+    # Parsing is slow, and hardly any script has relative imports.
     if SIGN.search(text) is None:
         return 0
     try:
@@ -45,6 +46,7 @@ def join(path: str, levels: int) -> str:
     if not names:
         names = _private(folder, levels)
     elif root not in sys.path:
+        # Last, so that nothing in that folder hides an installed package.
         sys.path.append(root)
     importlib.import_module(".".join(names))
     return ".".join([*names, os.path.splitext(file)[0].replace(".", "_")])

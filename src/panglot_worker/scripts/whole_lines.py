@@ -23,6 +23,7 @@ class Output:
     """One destination of streams. One thread writes to it at a time; streams with the same destination share it."""
 
     def __init__(self) -> None:
+        # Reentrant: `__del__` of an unfinished line may run amid a write of the same thread.
         self.lock = threading.RLock()
         self.serials = itertools.count(1)
         self.unfinished = 0
@@ -68,7 +69,9 @@ class WholeLines(io.TextIOWrapper):
     """
 
     def __init__(self, stream: Any, output: Output) -> None:
+        # With `\n` as newline nothing is translated.
         super().__init__(stream.buffer, stream.encoding, stream.errors, "\n", line_buffering=True)
+        # Some libraries ask a standard stream for its mode, which TextIOWrapper itself has not.
         vars(self)["mode"] = stream.mode
         self.output = output
         self.listener: Optional[Callable[[str], None]] = None
@@ -101,6 +104,7 @@ class WholeLines(io.TextIOWrapper):
         if end < len(text):
             line.pieces.append(text[end:])
             line.size += len(text) - end
+            # A script that never ends its line must not fill the memory.
             if line.size > MOST:
                 self.emit(line.take(), line.serial)
         return len(text)
@@ -109,6 +113,7 @@ class WholeLines(io.TextIOWrapper):
         """Write text now; on a new line, if the line of another thread is unfinished."""
         output = self.output
         with output.lock:
+            # One call for the whole text: line buffering then flushes once, and nothing gets between.
             super().write(text if output.unfinished in (0, serial) else "\n" + text)
             output.unfinished = 0 if text[-1] == "\n" else serial
 
@@ -122,6 +127,7 @@ class WholeLines(io.TextIOWrapper):
     def finish(self) -> None:
         """Write the incomplete lines of all threads, each as a line of its own."""
         with self.output.lock:
+            # A copy made under the lock: a new thread adds to the set while it prints.
             lines = sorted(self._unfinished, key=lambda line: line.serial)
         for line in lines:
             line.finish()
@@ -148,6 +154,7 @@ def destination(stream: Any) -> Any:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):
         return id(stream)
+    # `2>&1` gives two descriptors of one file: both streams must then share one lock.
     return status.st_dev, status.st_ino
 
 

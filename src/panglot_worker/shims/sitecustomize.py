@@ -41,6 +41,7 @@ def loaded(name: str, file: str) -> Any:
 
 def hand_over() -> None:
     """Run the sitecustomize that this one stands before, if there is one."""
+    # Python imports only the first sitecustomize on the path; with ours removed, the next one is found.
     own = sys.modules.pop("sitecustomize", None)
     try:
         importlib.import_module("sitecustomize")

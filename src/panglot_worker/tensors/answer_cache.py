@@ -27,7 +27,7 @@ class AnswerCache:
         self._beginnings: Dict[Described, bytes] = {}
 
     def text(self, wishes: Wishes, outputs: List[Tensor]) -> Optional[bytes]:
-        """The same text that `rest.answer` writes; None where that is to write it."""
+        """The text that `rest.answer` would write; None where this cache cannot, and `rest.answer` must."""
         if len(outputs) != 1:
             return None
         name, datatype, shape, _ = outputs[0]

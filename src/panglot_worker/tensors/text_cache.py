@@ -1,4 +1,4 @@
-"""Reads requests that differ from an earlier one only in the numbers of their only input: only the numbers are read.
+"""Reads requests that differ from an earlier one in nothing but the numbers of their only input.
 
 Clients send one description time and again with other numbers in it. The parsed first request is cached. The numbers of
 each are checked; a request with wrong ones is read as a whole, and that reader writes the error.
@@ -67,8 +67,10 @@ class TextCache:
         if len(body) > self.longest or not _is_plain(head, infer):
             return
         surroundings, _ = _cut(raw_head, bytes(body))
+        # Two numbers: with one alone, data elsewhere that is this very number would pass.
         if all(self._holds(surroundings, number) for number in (0, 1)):
             if len(self._known) >= MOST_KEPT:
+                # All at once: hostile clients can fill the cache, and a cleverer rule would cost each request.
                 self._known.clear()
             (tensor,) = infer.inputs.values()
             kind, elements = DATATYPES[tensor.datatype], tensors.count_of(tensor.shape)

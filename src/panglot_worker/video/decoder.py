@@ -46,6 +46,7 @@ class DecodingFailure(Exception):
 
 def main() -> None:
     """Decode what the first line of standard input orders, tell of it on standard output, and end the process."""
+    # Libraries in C print to descriptor 1. It becomes standard error, so that only messages go out by the copy.
     out = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)
     order = json.loads(sys.stdin.buffer.readline())
@@ -54,6 +55,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     size = memory.slot_size(limits["pixels"])
     most = MEMORY + memory.length(size)
+    # A hostile video can make codecs allocate without end: they must fail before the machine runs out of memory.
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     decoder = Decoder(order, mmap.mmap(order["memory"], memory.length(size)), out)
     try:
@@ -98,6 +100,7 @@ class Decoder:
         self._last_sent = time.monotonic()
         data = json.dumps(message).encode() + b"\n"
         while data:
+            # An unbuffered file may write less than it was given.
             data = data[self.out.write(data) :]
 
     def run(self) -> str:
@@ -108,6 +111,7 @@ class Decoder:
         self._reformatter = VideoReformatter()
         rate = float(stream.average_rate or stream.guessed_rate or 0) or 25.0
         duration = container.duration / 1e6 if container.duration else 0.0
+        # The header's own word, so that a long file is refused early; `_is_over` counts what really comes.
         if not self.live and duration > self.limits["seconds"]:
             raise DecodingFailure(
                 "too_long", "the video lasts %.3g s, more than %g s" % (duration, self.limits["seconds"])
@@ -167,6 +171,7 @@ class Decoder:
         import av
 
         av.logging.set_level(None)
+        # Playlists and the like can name other files and addresses, which FFmpeg would open for the client.
         options = {"format_whitelist": FORMATS, "protocol_whitelist": "none", "max_pixels": str(self.limits["pixels"])}
         kind, where = self.order["kind"], self.order["where"]
         try:
@@ -249,17 +254,20 @@ class Decoder:
 
     def _hand_over(self, frame: Any, number: int, seconds: float) -> None:
         width, height = frame.width, frame.height
+        # Again for each frame: a stream may change its size in the middle.
         self._check_size(width, height)
         plane = self._reformatter.reformat(frame, format="bgr24", interpolation="BILINEAR").planes[0]
         slot = self._free_slot()
         start, row = memory.start_of(slot, self.size), width * 3
         pixels = memoryview(plane)
+        # FFmpeg pads rows to a multiple of its vector size; the slot has none of it.
         if plane.line_size == row:
             self.frames[start : start + row * height] = pixels[: row * height]
         else:
             for line in range(height):
                 at = line * plane.line_size
                 self.frames[start + line * row : start + (line + 1) * row] = pixels[at : at + row]
+        # Marked behind the pixels and before the message: see `memory`.
         self.frames[slot] = memory.TAKEN
         self.tell({
             "frame": number, "slot": slot, "width": width, "height": height, "seconds": round(seconds, 6),

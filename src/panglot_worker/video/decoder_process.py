@@ -97,6 +97,7 @@ class DecoderProcess:
             os.close(file)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        # Stdin stays open after this line: its end tells the decoder that the worker is gone.
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
         self._out = self._process.stdout.fileno()
@@ -133,6 +134,7 @@ class DecoderProcess:
 
     def _cause(self) -> str:
         try:
+            # Its output may close a moment before the process can be waited for.
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:
             return "its output closed"
@@ -146,6 +148,7 @@ class DecoderProcess:
         start, count = memory.start_of(slot, self._size), shape[0] * shape[1] * 3
         whole = (ctypes.c_char * count).from_buffer(self._frames, start)
         frames, lent = self._frames, self._lent
+        # A user that keeps many frames must not leave the decoder without a free slot.
         if len(lent) >= LENT:
             array = numpy.frombuffer(whole, numpy.uint8).reshape(shape).copy()
             frames[slot] = memory.FREE
@@ -156,6 +159,7 @@ class DecoderProcess:
             lent.discard(slot)
             frames[slot] = memory.FREE
 
+        # Not at exit: nobody needs a free slot then.
         weakref.finalize(whole, release).atexit = False
         return numpy.frombuffer(whole, numpy.uint8).reshape(shape)
 

@@ -26,6 +26,7 @@ class TooLarge(Exception):
 def connect(url: Url, timeout: float) -> socket.socket:
     """Connect to an address that the host of a URL stands for now. Raises AddressRefused or OSError."""
     entries = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    # All addresses are checked, and the connection goes to one of these entries: the name is not looked up again.
     urls.check_addresses(url, [str(entry[4][0]) for entry in entries])
     failure: Optional[OSError] = None
     for family, kind, protocol, _, where in entries[:4]:
@@ -76,6 +77,7 @@ class HttpStream:
         return data
 
     def _short(self) -> bool:
+        # Without a length and without chunks, the end of the connection is the only end: it proves nothing.
         return bool(self._answer.length) if self.size >= 0 else not self._chunked
 
     def _get(self, headers: Dict[str, str]) -> Any:
@@ -99,7 +101,9 @@ class HttpStream:
                 sock = ssl.create_default_context().wrap_socket(sock, server_hostname=url.host)
             connection = http.client.HTTPConnection(url.host, url.port)
             connection.sock = sock
+            # With a socket in place http.client does not connect by itself, to an address that nobody has checked.
             connection.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
+            # Compressed answers would make byte ranges and sizes meaningless for a video.
             about = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", **headers}
             for name, value in about.items():
                 connection.putheader(name, value)
@@ -135,6 +139,7 @@ class SeekableHttpStream:
         source = self.source
         source._answer.close()
         answer = source._get({"Range": "bytes=%d-" % target})
+        # A server may ignore Range and send everything from the beginning with 200.
         if answer.status != 206 and target:
             raise Unreachable("the server does not send parts of the video")
         source._answer, self._at = answer, target

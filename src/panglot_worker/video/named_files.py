@@ -20,7 +20,9 @@ def open_file(path: str, rules: SourceRules) -> int:
         file = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
     except (OSError, ValueError):
         raise AddressRefused(MISSING) from None
+    # Of the open file, not of the path: somebody may replace what the path leads to meanwhile.
     about = os.fstat(file)
+    # A hard link may lead to a file outside of the folder, and no path tells it.
     if not stat.S_ISREG(about.st_mode) or (about.st_nlink != 1 and not (rules.any_file or rules.linked)):
         os.close(file)
         raise AddressRefused(MISSING)

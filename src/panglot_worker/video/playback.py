@@ -98,7 +98,10 @@ class Playback:
 
     def stop(self) -> None:
         """End the stream now, from any thread; frames that wait are dropped."""
+        # Set before the decoder is looked at: `_play` makes the decoder first and looks at the flag after that, so that
+        # one of the two always sees the other.
         self._stopping.set()
+        # A local name: the stream's own thread may set the attribute to None at any time.
         decoder = self._decoder
         if decoder is not None:
             decoder.kill()
@@ -120,6 +123,7 @@ class Playback:
             with self._changed:
                 self._exhausted = True
                 self._changed.notify_all()
+            # The frames that wait are delivered before the stream counts as over.
             feeder.join()
             self.source.close()
         self.error = error
@@ -133,11 +137,13 @@ class Playback:
             self.reason, self.detail = ended.kind, ended.detail
             if self._stopping.is_set() or ended.kind in ("", "limit"):
                 return FINISHED, ""
+            # A source that could never be opened is not retried: its address is most likely wrong.
             if not self.live or ended.kind not in RETRIED or not self._ever or self._failures >= self.limits.retries:
                 return FAILED, ended.message
             self.state, self.error = RETRYING, ended.message
             delay = min(LONGEST_DELAY, self.options.retry_delay * 2**self._failures)
             self._failures += 1
+            # Not `sleep`: stopping must not wait for the delay.
             if self._stopping.wait(delay):
                 return STOPPED, ""
             self.reconnects += 1
@@ -171,7 +177,7 @@ class Playback:
             decoder.close()
 
     def _note(self, decoder: DecoderProcess, earlier: int) -> int:
-        """Note how far a decoder is; the number of its first frame: in live sources numbers go on where they ended."""
+        """Note how far a decoder is. Returns the number of its first frame: a live source goes on counting."""
         self.live = self.live or decoder.live
         offset = earlier if self.live else 0
         self.decoded = max(self.decoded, offset + decoder.decoded)
@@ -204,7 +210,9 @@ class Playback:
                     return
                 frame = self._waiting.popleft()
                 self._changed.notify_all()
+            # Without the lock: the user may take its time, and the decoder goes on meanwhile.
             self.deliver(frame)
+            # Until the next frame comes, this name would hold a slot of the decoder's memory.
             del frame
 
     def figures(self) -> Dict[str, Any]:

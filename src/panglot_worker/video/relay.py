@@ -57,6 +57,7 @@ class Relay:
 
     def _run(self) -> None:
         client, _ = self._listener.accept()
+        # FFmpeg connects once. Nobody else on this machine may use the relay after it.
         self._listener.close()
         thread = threading.Thread(target=self._ask, args=(client,), name="relay", daemon=True)
         thread.start()
@@ -77,6 +78,8 @@ class Relay:
                 data = client.recv(65536)
                 if not data:
                     break
+                # FFmpeg writes the relay's address into its requests, and the server must see its own.
+                # Media packets stay as they are.
                 self._server.sendall(data.replace(here, there) if here and data[:1] != INTERLEAVED else data)
         except OSError:
             pass
@@ -93,10 +96,12 @@ class Relay:
                 continue
             head = first + self._head(source)
             status = STATUS.match(head)
+            # FFmpeg would connect to wherever a redirect leads, past the check of addresses.
             if status is not None and status[1].startswith(b"3"):
                 raise BadAnswer("the server redirects")
             length = LENGTH.search(head)
             digits = length[1] if length is not None else b"0"
+            # `int` of very many digits is slow, and raises since CPython 3.11.
             size = int(digits) if len(digits) <= LONGEST_LENGTH else LARGEST_BODY + 1
             if size > LARGEST_BODY:
                 raise BadAnswer("an answer is too large")

@@ -145,6 +145,7 @@ def _entry(
     both = {"init", "run"}
     missing = sorted(both - defined.keys() - bound_elsewhere(tree).keys())
     if missing:
+        # Without such signs the file may belong to another dialect, which gets its chance.
         if certain or (is_scoring and word is not None and len(missing) == 1):
             raise _incomplete(script, missing[0], defined)
         return None

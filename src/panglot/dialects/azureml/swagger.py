@@ -26,6 +26,7 @@ def page(model: Model, request: Request) -> Response:
     """The document of the version that the query names."""
     if model.engine.state != states.READY:
         return _json({"message": "the script is not loaded"}, 503)
+    # Clients of the platform that name no version expect Swagger 2.
     wanted = request.query_params.get("version", "2")
     documents = {version: written for version in VERSIONS if (written := document(model, version)) is not None}
     known = ", ".join(sorted(documents))

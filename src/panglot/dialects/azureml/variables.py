@@ -23,6 +23,7 @@ KNOWN = frozenset({
 WITHOUT_EFFECT = {
     "AML_APP_INSIGHTS_ENABLED": "Panglot has /metrics and --otel instead",
     "AZUREML_DEBUG_PORT": "use --inline and breakpoint()",
+    # Spelt as the platform spells it.
     "SEPERATE_HEALTH_ENDPOINT": "GET / is answered at the server's own port",
 }
 """Variables of the platform that change nothing here, with what does."""
@@ -72,6 +73,7 @@ def read(entry: Entry, environ: Mapping[str, str]) -> Variables:
         for name, text in entry.deployment.variables.items():
             known.values[name], known.sources[name] = text, str(entry.deployment.file)
     for name in {*KNOWN, *known.values, *WITHOUT_EFFECT}:
+        # Last, so that the environment wins over the files.
         if environ.get(name):
             known.values[name] = environ[name]
             known.sources.pop(name, None)

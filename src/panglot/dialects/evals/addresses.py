@@ -74,6 +74,7 @@ def _of_bucket(text: str, domains: Mapping[str, str]) -> str:
     if match is None:
         raise StartError(f"{text}: expected qiniu:///bucket/key")
     bucket, key = match["zone"], match["path"]
+    # The first word may be a zone, which stands before the bucket.
     if bucket not in domains:
         bucket, _, key = key.partition("/")
     if bucket not in domains or not key:

@@ -80,6 +80,7 @@ def masked(text: str) -> str:
         whole = match[0]
         if whole.startswith("#"):
             return ""
+        # The prefix stays: `ur` is itself one of the things to report.
         prefix = whole[: len(whole) - len(whole.lstrip("uUbBrR"))]
         inside = "".join("\n" if character == "\n" else " " for character in whole[len(prefix) + 1 : -1])
         return f'{prefix}"{inside}"'

@@ -63,6 +63,7 @@ def _parse(file: Path, problems: list[str]) -> dict[str, Any]:
     try:
         value = package_files.json_in(text, file)
     except UnreadableFile as error:
+        # Packages in the wild have comments and stray commas; they are warnings here.
         mended = _TRAILING.sub(r"\1", _COMMENT.sub(r"\1", text))
         why = f"{error.problem}, line {error.line}" if error.line else error.problem
         try:

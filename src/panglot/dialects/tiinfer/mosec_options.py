@@ -86,6 +86,7 @@ def read_variables(environ: Mapping[str, str]) -> Chosen:
     """The options in MOSEC_* variables; an unknown one is noted. Raises StartError for an invalid value."""
     given, notes = {}, []
     for key, text in environ.items():
+        # Kubernetes sets MOSEC_PORT and the like by itself for a service that is called mosec.
         if not key.startswith(PREFIX) or not text or is_of_kubernetes(key, text):
             continue
         name = key.removeprefix(PREFIX).lower()

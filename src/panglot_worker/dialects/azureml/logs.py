@@ -35,6 +35,7 @@ def configure_logging(package: Package) -> None:
     logger.addHandler(handler)
     level = logging.getLevelName(str(package.options.get("log_level") or "INFO").upper())
     logger.setLevel(level if isinstance(level, int) else logging.INFO)
+    # Else a script that calls `logging.basicConfig` would see each line twice.
     logger.propagate = False
 
 

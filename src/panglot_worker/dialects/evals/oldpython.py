@@ -24,6 +24,7 @@ def install(folders: Sequence[str], own: Collection[str]) -> "Finder":
     Helpers whose names are in `own` are the package's, although the platform has modules of these names too.
     """
     if not hasattr(sys, "setdefaultencoding"):
+        # Scripts of Python 2 call `reload(sys)` and then this, for UTF-8, which Python 3 has anyway.
         sys.setdefaultencoding = lambda name: None  # type: ignore[attr-defined]
     finder = Finder([os.path.realpath(folder) for folder in folders], own)
     sys.meta_path.insert(_position(), finder)
@@ -41,6 +42,7 @@ class Finder:
     def __init__(self, folders: Sequence[str], own: Collection[str]) -> None:
         self.folders = tuple(folder + os.sep for folder in folders)
         old = functools.partial(old_import, frozenset(own))
+        # A copy for these modules alone: libraries test for names such as `unicode` to tell the versions apart.
         self.builtins: Dict[str, Any] = {**vars(builtins), **OLD_NAMES, "__import__": old}
 
     def loader(self, name: str, path: str) -> "Loader":
@@ -70,6 +72,7 @@ class Loader(SourceFileLoader):
         self.old_builtins = old_builtins
 
     def exec_module(self, module: ModuleType) -> None:
+        # CPython looks here for the builtins of a module; where it is set already, `exec` leaves it.
         module.__dict__["__builtins__"] = self.old_builtins
         super().exec_module(module)
 
@@ -89,6 +92,7 @@ def old_import(
     if level == 0 and package and not is_own and _is_beside(package, top):
         if fromlist:
             return builtins.__import__(name, globals, locals, fromlist, 1)
+        # `import a.b` binds `a`, so that the top module is returned and not the one imported last.
         importlib.import_module(package + "." + name)
         return sys.modules[package + "." + top]
     return builtins.__import__(name, globals, locals, fromlist, level)

@@ -132,6 +132,7 @@ def _short(value: Any) -> Any:
     single: Any = value.astype("f4")
     if orjson is not None and single.ndim and single.flags.c_contiguous:
         text = orjson.dumps(single, option=orjson.OPT_SERIALIZE_NUMPY)
+        # orjson writes NaN as null, which must reach the rule for NaN as a float.
         if b"null" not in text:
             return orjson.loads(text)
     return single.astype("U32").astype("f8").tolist()

@@ -53,12 +53,13 @@ class EndTally:
     def __init__(self) -> None:
         self.members: Set[Any] = set()
         self.silent: Set[Any] = set()
-        """Members that pass on no ends, so that none is awaited: they send for no user, or what was here before."""
+        """Members that pass on no ends, so that none is awaited: they send for no user, or send what came from here."""
         self._passed: Dict[int, Set[Any]] = {}
 
     def add(self, member: Any) -> None:
         """Count one more member. A new one sends nothing of users whose end is on its way already."""
         self.members.add(member)
+        # Else an end that is on its way would wait for ever for a member that never saw it.
         for passed in self._passed.values():
             passed.add(member)
 
@@ -139,6 +140,7 @@ class Channel(Target):
             if self.ended:
                 return
             items.append(contents)
+            # Counted by hand, because notifying a condition nobody waits on costs time for each envelope.
             if self._readers_waiting:
                 self._filled.notify()
 
@@ -155,9 +157,11 @@ class Channel(Target):
                             self._emptied.notify()
                         return head
                     if reader not in head.seen:
+                        # The end stays at the head for the other readers: clones of a node each have to see it.
                         head.seen.add(reader)
                         self._pass_ends()
                         return head
+                # Only an empty channel is closed: what the last sender left is still read.
                 elif not self.tally.members:
                     return CLOSED
                 timeout = None
@@ -174,6 +178,7 @@ class Channel(Target):
         items = self.items
         while items and items[0].__class__ is UserEnd and self.readers <= items[0].seen:
             items.popleft()
+            # All readers, not one: those that saw the end already wait for what is behind it.
             self._filled.notify_all()
             self._emptied.notify()
 
@@ -200,6 +205,7 @@ class Channel(Target):
         """Drop what is left and let senders go on, since nobody reads any more."""
         with self._lock:
             self.ended = True
+            # Dropped behind the lock: finalisers of envelopes may run code that puts into channels.
             dropped = list(self.items)
             self.items.clear()
             self._emptied.notify_all()
@@ -232,6 +238,7 @@ class FanOut(Target):
     def put(self, contents: Contents) -> None:
         for target in self.targets[1:]:
             target.put(contents.copy(contents.msg))
+        # The original goes last: once it is put, its receiver may change it.
         self.targets[0].put(contents)
 
     def add_sender(self, sender: Any) -> None:

@@ -210,6 +210,7 @@ class Token:
         self.origin = origin
 
     def __del__(self) -> None:
+        # Runs on any thread and amid any code, possibly under a lock: it may only note the loss.
         if not self.subject.done:
             self.origin.lost(self.subject, current.loss())
 

@@ -31,6 +31,7 @@ def join(tasks: Sequence[Callable[[], Any]]) -> List[Any]:
     node = current.node
 
     def run(index: int) -> None:
+        # The name of the node is kept per thread; losses in these threads are still the node's.
         current.node = node
         try:
             results[index] = tasks[index]()

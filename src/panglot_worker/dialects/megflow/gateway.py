@@ -45,6 +45,7 @@ class Gateway:
         self._reported: Any = None
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
+        # A full pipe has woken the main thread already; a finaliser must never wait here.
         os.set_blocking(self._wake_write, False)
 
     # For server nodes
@@ -63,6 +64,7 @@ class Gateway:
             self._open.discard(item)
             self._unwanted.discard(item)
             self._in_graph.pop(item, None)
+        # Without the lock: a slow front must not hold up the nodes that only note something.
         self.port.reply(reply)
         if self._stopping:
             self.wake()
@@ -137,6 +139,7 @@ class Gateway:
                 self._tell_servers("release")
             else:
                 raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
+        # Behind the frames: an item and its cancellation may have come in one read.
         while self.port.cancelled:
             self._cancel(self.port.cancelled.pop())
         self.port.tell_free()
@@ -179,11 +182,13 @@ class Gateway:
         if entered is not None:
             server, open_request = entered
             open_request.unwanted = True
+            # Its envelopes are gone, and it was left open for a plugin that knows its number. Nobody waits any more.
             if open_request.token() is None:
                 server.give_up(open_request, Loss())
 
     def _answer_lost(self) -> None:
         """Answer the requests of which nothing is left in the graph."""
+        # Taken out first: answering may drop further envelopes, whose finalisers add to the queue.
         losses: List[Tuple[Any, OpenRequest, Loss]] = []
         while self._losses:
             losses.append(self._losses.popleft())

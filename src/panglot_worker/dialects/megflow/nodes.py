@@ -167,10 +167,12 @@ class NodeThread:
             self._make()
         except BaseException as error:
             self.error = error
+            # Before `constructed` is set: `start` raises then, and no handle may be left open.
             self._end()
             self.constructed.set()
             return
         self.constructed.set()
+        # No node runs before all are constructed: the first could send to one that fails to load.
         self.runtime.go.wait()
         try:
             self._loop()
@@ -252,6 +254,7 @@ class NodeThread:
     def _mend(self) -> bool:
         """Make a new instance instead of one that failed. False when the new one fails too."""
         taken = sum(receiver.count for receiver in self.receivers)
+        # It failed again without taking anything in: a new instance would do the same, and its senders would wait.
         if taken == self._taken_at_failure and not self._refuse_one():
             return False
         self._taken_at_failure = sum(receiver.count for receiver in self.receivers)
@@ -283,6 +286,7 @@ class NodeThread:
     def _end(self) -> None:
         self.alive = False
         for receiver in self.receivers:
+            # Inputs first: senders must not wait for a node that is ending.
             receiver.leave()
         try:
             self._finalise()

@@ -65,9 +65,11 @@ class EnvelopeServer(ServerNode):
         number, self._next = self._next, self._next + 1
         open_request = OpenRequest(request, number)
         token = Token(open_request, self)
+        # Weak: the token must die with the last envelope, which is how a loss is noticed.
         open_request.token = weakref.ref(token)
         marks += [now()] * 2
         open_request.marks = marks
+        # Noted before it is sent: the answer may come on another thread before `put` returns.
         self._open[number] = open_request
         self.gateway.entered(request.id, self, open_request)
         contents = Contents(msg, token)

@@ -172,6 +172,7 @@ class Router(Target):
             whole = self.tally.drop(sender)
             self._ended = not self.tally.members
             users = list(self._targets) if self._ended else whole
+        # Without the lock: dropping a sender may end other channels, and those may lead back here.
         self._release(users)
 
     def end(self, user: int, sender: Any) -> None:

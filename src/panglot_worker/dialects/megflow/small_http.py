@@ -76,6 +76,7 @@ class Server(ThreadingHTTPServer):
     """At most so many connections at once; `idle` while none is answered."""
 
     daemon_threads = True
+    # Closing must not join threads of clients that keep their connection open.
     block_on_close = False
 
     def __init__(self, address: Tuple[str, int], handler: Any) -> None:
@@ -88,6 +89,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._slots.acquire(blocking=False):
+            # Closed at once: each connection has a thread, and idle clients must not use up the machine.
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -142,6 +144,7 @@ class Handler(BaseHTTPRequestHandler):
                 body = os.fsencode(spooled)
             self._send(type(self).send_request(self._head(path, query), body))
         except RequestRefused as refused:
+            # The body may be unread: what is left of it must not be taken for the next request.
             self.close_connection = True
             self._whole(refused.status, "text/plain; charset=utf-8", refused.message.encode())
         finally:
@@ -152,6 +155,7 @@ class Handler(BaseHTTPRequestHandler):
     def _check(self, path: str) -> None:
         """Raises RequestRefused for what is not for this node, or comes by a page of another site."""
         host, origin = self.headers.get("host", ""), self.headers.get("origin")
+        # A page of another site can let its own name point to 127.0.0.1 (DNS rebinding); the Host header tells.
         if self.local and host.rpartition(":")[0] not in LOCAL and host not in LOCAL:
             raise RequestRefused(403, "this server answers only to the names 127.0.0.1 and localhost")
         if origin is not None and urlsplit(origin).netloc != host:
@@ -165,6 +169,7 @@ class Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         lengths = self.headers.get_all("content-length", ["" if self.command == "POST" else "0"])
         length = lengths[0] if len(lengths) == 1 else ""
+        # Two lengths, or a length beside chunks, are how requests are smuggled past proxies.
         if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
             raise RequestRefused(411, "the body needs a Content-Length")
         if len(length) > LONGEST_LENGTH or int(length) > LARGEST[self.type_of_node]:

@@ -58,6 +58,7 @@ class Survival:
         about = {"node": self._node, "url": url, "every": options.sampling.every, "fps": options.sampling.fps,
                  "drop": options.drop}  # fmt: skip
         with self._lock:
+            # Under the lock that `leave` takes: after it, nothing new is noted for the successor.
             wanted = url and not self._leaving and not stream.is_noted and not stream.over.is_set()
             if self._ledger is not None and wanted:
                 stream.keep_in(self._ledger.claim(about, stream.progress()))

@@ -140,6 +140,7 @@ class Scoring:
         """The call of a JSON value, and whether its answer has no key."""
         if not isinstance(value, dict):
             self.server._decode_json_input(json.dumps(value))
+        # Older versions of mlflow have no such function; theirs is in two steps.
         parse = getattr(self.server, "_parse_json_data", None)
         if parse is not None:
             parsed = parse(value, self.model.metadata, self.schema)

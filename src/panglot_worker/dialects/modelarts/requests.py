@@ -38,6 +38,7 @@ def parse(head: Head, body: Body, limits: Limits) -> Any:
     content_type = head.content_type.decode("latin-1")
     media = content_type.partition(";")[0].strip().lower()
     data = _read(media, content_type, body, limits)
+    # An empty object or list counts as no input too, as on the platform.
     if not data:
         raise Unusable(_unusable(media))
     if head.query:

@@ -24,6 +24,7 @@ class Source:
         """Every request begins with the arguments as they were given, and its own inputs."""
         state = getattr(self.arguments, "__dict__", None)
         if state is not None:
+            # In place: the engine has stored this very object, and scripts write into it.
             state.clear()
             state.update(self._original)
         for name, value in inputs.items():
@@ -122,5 +123,6 @@ def build_once(kind: Type[Any], engine: Any) -> None:
         if self is not engine:
             first(self, *given, **named)
 
+    # The class is changed, not replaced: scripts have imported it by name.
     kind.__new__ = new  # type: ignore[assignment]
     kind.__init__ = init

@@ -30,6 +30,7 @@ class PrivateFiles:
         try:
             return self._written(content, ending, inside_folder)
         except OSError:
+            # Containers often have a /dev/shm of 64 MiB: a large input goes to the disk instead.
             if not self._folder.startswith(MEMORY):
                 raise
             self.close()
@@ -52,6 +53,7 @@ class PrivateFiles:
         sweep(folder)
         self._folder = tempfile.mkdtemp(prefix=PREFIX, dir=folder)
         self._lock = os.open(self._folder, os.O_RDONLY)
+        # The kernel drops the lock when this process dies in any way; that is how a later worker knows.
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self, paths: List[str]) -> None:

@@ -32,7 +32,7 @@ class Loaded(NamedTuple):
 
 
 class NoGpu(model_files.Explained):
-    """The script asks for a GPU, and Paddle, which would go on without a word, has none."""
+    """The script asks for a GPU, and Paddle has none. Paddle itself would go on without a word."""
 
 
 class InWorker(NamedTuple):

@@ -19,10 +19,12 @@ def preserved() -> Iterator[None]:
     disable = getattr(sys.modules.get("paddle"), "disable_signal_handler", None)
     if disable is None:
         return
+    # Paddle's handlers go first, and ours are put back after that, whatever it has left in their place.
     disable()
     for number, handler in before.items():
         if handler is not None:
             signal.signal(number, handler)
     if faulthandler.is_enabled():
+        # Enabling it while it counts as enabled would not install its handlers again.
         faulthandler.disable()
         faulthandler.enable(file=sys.__stderr__ or 2)

@@ -101,6 +101,7 @@ class Service:
     def _check_loaded(self, result: Any) -> None:
         if result:
             log.info("load() returned %r: the model is loaded", result)
+        # Some scripts return nothing and set `self.ready`, as KServe's models do.
         elif result is None and getattr(self.model, "ready", False):
             log.info("load() returned nothing, and self.ready is true: the model is loaded")
         else:

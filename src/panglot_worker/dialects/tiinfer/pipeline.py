@@ -87,6 +87,7 @@ class Pipeline:
             progress("constructing " + kind.__name__)
             index = index % stage["num"]
             if stage["env"]:
+                # Before the constructor, which reads them: CUDA_VISIBLE_DEVICES, say.
                 os.environ.update(stage["env"][index])
             worker = kind()
             worker.worker_id = index + 1

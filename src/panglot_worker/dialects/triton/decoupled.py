@@ -33,6 +33,7 @@ class OwnThread:
                 result.put(call())
             except BaseException as error:
                 result.put(Failed(error))
+            # While the thread waits for the next job, these names would hold the request's tensors.
             del call, result
 
     def start(self, call: Callable[[], Any], result: "queue.Queue[Any]") -> None:
@@ -58,6 +59,7 @@ def responses(thread: OwnThread, execute: Callable[[Any], Any], request: Any, mo
 
     def call() -> None:
         execute([request])
+        # The model has returned without ever asking for its sender: no response can come, so nobody waits.
         if coming.handed_out is None:
             coming.nobody_sends()
 
@@ -71,6 +73,7 @@ def responses(thread: OwnThread, execute: Callable[[Any], Any], request: Any, mo
                 raise response
             yield response
     finally:
+        # Runs too when the client leaves: closing a generator raises GeneratorExit at its `yield`.
         coming.cancelled = True
 
 

@@ -232,6 +232,7 @@ class ConcurrentFlow(Flow):
                 yield chunk
             return
         while True:
+            # A default instead of StopIteration, which cannot be raised into a Future.
             chunk = await self._call(next, stream, END)
             if chunk is END:
                 return
