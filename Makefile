@@ -66,7 +66,7 @@ $(VENV)/worker-types/.made: | $(BIN)/python
 	@touch $@
 
 check-worker: $(VENV)/worker-types/.made
-	$(VENV)/worker-types/bin/mypy --config-file src/panglot_worker/mypy.ini --cache-dir .mypy_cache/worker
+	$(VENV)/worker-types/bin/mypy --config-file tests/worker-types.ini --cache-dir .mypy_cache/worker
 
 test-all: test check-worker $(VENV)/.tested-all
 	$(BIN)/python tests/support/programs.py quick rest

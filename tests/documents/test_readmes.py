@@ -10,6 +10,7 @@ import pytest
 
 from panglot import dialects
 from panglot.tools.scaffold import create
+from support import mlflow
 from support.server import ROOT
 from support.shell_lines import Ran, commands, run_lines
 from support.traffic import SOAK
@@ -25,6 +26,8 @@ FROM_THE_ROOT = ("bare", "modelarts", "triton")
 """Examples whose lines are for the root of the repository."""
 LONG = ("python train.py", "pip install -r requirements.txt onnx scikit-learn")
 """Of examples/digits: a minute of training, which `make soak` runs."""
+ELSEWHERE = {"mlflow": mlflow.python}
+"""Dialects with an interpreter of their own, which has what their pages install: the lines run without a network."""
 ABSENT = "mnist_5k.csv.gz"
 """A file of another project that one line names."""
 
@@ -35,6 +38,7 @@ def test_examples(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / name, copy, ignore=shutil.ignore_patterns("__pycache__"))
     text = (copy / "README.md").read_text()
     lines = [line for line in commands(text) if ABSENT not in line and (SOAK or name != "digits" or line not in LONG)]
+    lines = installed(name, lines)
     check(lines, text, tmp_path if name in FROM_THE_ROOT else copy, tmp_path)
 
 
@@ -45,12 +49,22 @@ def test_templates(dialect: str, kind: str, tmp_path: Path) -> None:
     text = (folder / "README.md").read_text()
     # Graphs are served from the folder above, as MegFlow's own commands want it.
     beside = "FOLDER" in text
-    check(commands(text.replace("FOLDER", "mine")), text, tmp_path if beside else folder, tmp_path)
+    lines = commands(text.replace("FOLDER", "mine"))
+    if (folder / "requirements.txt").is_file():
+        assert lines[0].startswith("pip install "), "what it needs comes first"
+    check(installed(dialect, lines), text, tmp_path if beside else folder, tmp_path)
+
+
+def installed(dialect: str, lines: list[str]) -> list[str]:
+    """The lines with the dialect's own interpreter, which has already what some of them install."""
+    if dialect not in ELSEWHERE:
+        return lines
+    serve = f"panglot serve --python {ELSEWHERE[dialect]()} "
+    return [line.replace("panglot serve ", serve) for line in lines if not line.startswith("pip install ")]
 
 
 def check(lines: list[str], text: str, folder: Path, temporary: Path) -> None:
     assert lines, "there is nothing to paste"
-    assert lines[0].startswith("pip install "), "what it needs comes first"
     # Continuous integration has TensorFlow without the code for GPUs.
     ran = run_lines([line.replace("install tensorflow ", "install tensorflow-cpu ") for line in lines], folder,
                     temporary / "lines.sh")  # fmt: skip

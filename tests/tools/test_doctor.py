@@ -332,10 +332,11 @@ def test_a_form_is_filled_with_files_of_the_wanted_types(tmp_path: Path) -> None
     }
     example = example_of(document({"multipart/form-data": media}), tmp_path)
     assert example is not None
-    body = example.ask.encoded()[1]
+    body = example.request.encoded()[1]
     assert body.count(b"Content-Disposition") == 1
     assert (
-        b'name="image"; filename="a%22b.png"\r\nContent-Type: image/png\r\n\r\npixels\r\n' in example.ask.encoded()[1]
+        b'name="image"; filename="a%22b.png"\r\nContent-Type: image/png\r\n\r\npixels\r\n'
+        in example.request.encoded()[1]
     )
     media["schema"]["required"] = ["image", "why"]
     assert example_of(document({"multipart/form-data": media}), tmp_path) is None, "a text cannot be made up"
@@ -348,7 +349,7 @@ def test_a_body_is_a_file_of_the_wanted_type(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"pixels")
     example = example_of(document(content), tmp_path)
     assert example is not None
-    assert (*example.ask.encoded(), example.guessed) == ("image/jpeg", b"pixels", True)
+    assert (*example.request.encoded(), example.guessed) == ("image/jpeg", b"pixels", True)
 
 
 def test_options_are_given_on_as_they_were_given() -> None:

@@ -117,7 +117,7 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
         (["plain", str(tmp_path / "file")], "this is a file, not a folder"),
         (["plain", str(tmp_path / "file" / "inside")], "not a directory"),
         (["plian", str(tmp_path / "x")], "did you mean plain"),
-        (["cobol", str(tmp_path / "x")], "use one of bare"),
+        (["cobol", str(tmp_path / "x")], "use one of azureml"),
         (["plain"], "Missing argument 'DIR'"),
     ]
     for arguments, words in cases:

@@ -96,7 +96,9 @@ class Grouped(TakesInputs):
         words = getattr(self.callback, WORDS, {})
         if without is None:
             return []
-        settings = {name: about for name, about in all_settings().items() if name not in without}
+        # A platform's command may have an option that is called like a setting of another dialect.
+        own = {parameter.name for parameter in self.params}
+        settings = {name: about for name, about in all_settings().items() if name not in without and name not in own}
         renamed = [about for about in settings.values() if about.metadata["formerly"]]
         return [
             *(_option(name, about, words.get(name)) for name, about in settings.items()),
@@ -124,7 +126,8 @@ class Grouped(TakesInputs):
         table = table_of(Settings)
         records = self.help_records(ctx)
         of_dialects = {name: list(dialects.own_settings(owner)) for name, owner in dialects.known().items()}
-        theirs = {setting for names in of_dialects.values() for setting in names}
+        own = {parameter.name for parameter in self.params}
+        theirs = {setting for names in of_dialects.values() for setting in names} - own
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
         common = [records[name] for name in COMMON if name in records and name in table]
         if common:
@@ -133,7 +136,7 @@ class Grouped(TakesInputs):
             if name not in theirs and not (name in COMMON and name in table):
                 groups.setdefault(_heading(table.get(name)), []).append(record)
         for dialect, names in of_dialects.items():
-            shown = [records[name] for name in names if name in records]
+            shown = [records[name] for name in names if name in theirs and name in records]
             if shown:
                 groups[f"Packages of {dialect}"] = shown
         return groups
