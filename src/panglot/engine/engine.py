@@ -181,6 +181,7 @@ class LocalEngine:
     # Life
 
     async def start(self) -> None:
+        """Start the workers, and look after them from now on. Their scripts load meanwhile."""
         if not self.settings.inline:
             # Before the first worker: a process that loses its parent earlier than this is never adopted.
             family.adopt_orphans()
@@ -218,6 +219,7 @@ class LocalEngine:
                 pool.supervisor.reload()
 
     async def stop(self, seconds: float = 2.0) -> None:
+        """End the workers, which have some seconds to end by themselves, and give back the shared memory."""
         if self._ticker is not None:
             self._ticker.cancel()
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))

@@ -122,6 +122,7 @@ class Link(asyncio.BufferedProtocol):
         self._filled = 0
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        """Write the pieces of a frame, without joining them."""
         # Not an error: the worker's death follows, and decides about its calls.
         if self.transport is None or self.transport.is_closing():
             return

@@ -391,6 +391,7 @@ class Worker:
             asyncio.get_running_loop().call_later(LINGER, self.link.close)
 
     def on_lost(self) -> None:
+        """The link has ended."""
         # Exit and end of link come in either order, and a worker is dead after both: its replies have been read then,
         # and it writes to no shared memory any more.
         self._link_lost = True
