@@ -30,7 +30,7 @@ SUPPORTED = ", ".join((JSON, *PICTURES, *SOUNDS))
 SOUND_STARTS = ((b"fLaC", "audio/flac"), (b"OggS", "audio/ogg"), (b"ID3", "audio/mpeg"), (b"#!AMR", "audio/amr"))
 BASE64_TASKS = ("automatic-speech-recognition", "audio-classification")
 """Tasks whose `inputs` are base64 where the body has `parameters` too."""
-WORDS = {"true": True, "false": False}
+WORDS: Dict[str, Any] = {"true": True, "false": False}
 LONGEST_SHOWN = 1000
 
 
