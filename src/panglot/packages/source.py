@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from panglot.errors import StartError
@@ -20,6 +22,22 @@ def parse(script: Path) -> ast.Module:
         raise StartError(f"syntax error: {error.msg}", file=str(script), line=error.lineno or 0) from None
     except UnreadableFile as error:
         raise unreadable(error) from None
+
+
+def texts_beginning(script: Path, beginning: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+    """Every text of one line in a script that begins with a pattern, and the line it is in.
+
+    There are none in a script that cannot be read: importing it will say what is wrong.
+    """
+    try:
+        tree = parse(script)
+    except StartError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+            match = beginning.match(node.value)
+            if match is not None:
+                yield match, node.lineno
 
 
 def unreadable(error: UnreadableFile) -> StartError:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from panglot.errors import StartError
 from panglot.packages.package import FixedPath
-from panglot.packages.source import parse
+from panglot.packages.source import texts_beginning
 from panglot_worker.files.package_files import content_if_any
 
 ROOTS = ("/repository", "/opt/huggingface/model")
@@ -27,16 +26,8 @@ def fixed_paths(folder: Path) -> tuple[FixedPath, ...]:
 
 
 def _fixed_in(script: Path) -> Iterator[FixedPath]:
-    try:
-        tree = parse(script)
-    except StartError:
-        # Importing it will say what is wrong.
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            match = FIXED.match(node.value)
-            if match and "\n" not in node.value:
-                yield FixedPath(node.value, script.name, node.lineno, match[1])
+    for match, line in texts_beginning(script, FIXED):
+        yield FixedPath(match.string, script.name, line, match[1])
 
 
 def problems(script: Path, tree: ast.Module, environ: Mapping[str, str]) -> tuple[str, ...]:

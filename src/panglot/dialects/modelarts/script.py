@@ -11,7 +11,7 @@ from pathlib import Path
 from panglot.dialects.modelarts.engines import BASES, MODULES, files
 from panglot.errors import StartError
 from panglot.packages.package import FixedPath
-from panglot.packages.source import classes, imported, parse
+from panglot.packages.source import classes, imported, parse, texts_beginning
 from panglot_worker.files.package_files import content_if_any
 
 LARGEST = 1024 * 1024
@@ -125,13 +125,5 @@ def _scripts(folder: Path) -> Iterator[Path]:
 
 
 def _fixed_in(script: Path, folder: Path) -> Iterator[FixedPath]:
-    try:
-        tree = parse(script)
-    except StartError:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            match = FIXED.match(node.value)
-            if match and "\n" not in node.value:
-                name = str(script.relative_to(folder))
-                yield FixedPath(node.value, name, node.lineno, f"{match[1]}/model", "model")
+    for match, line in texts_beginning(script, FIXED):
+        yield FixedPath(match.string, str(script.relative_to(folder)), line, f"{match[1]}/model", "model")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from panglot.errors import StartError
 from panglot.packages.package import FixedPath
-from panglot.packages.source import Function, classes, functions, imported, parse
+from panglot.packages.source import Function, classes, functions, imported, parse, texts_beginning
 from panglot_worker.files.package_files import content_if_any
 
 MODULE, BASE = "allspark", "BaseProcessor"
@@ -126,14 +126,7 @@ def fixed_paths(folder: Path, model: Path) -> tuple[FixedPath, ...]:
 
 
 def _fixed_in(script: Path, folder: Path, inside: str) -> Iterator[FixedPath]:
-    try:
-        tree = parse(script)
-    except StartError:
-        # Importing it will say what is wrong.
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            match = FIXED.match(node.value)
-            root = (folder / match[1]).resolve() if match and "\n" not in node.value else None
-            if root is not None and not (root.exists() and not root.is_symlink()):
-                yield FixedPath(node.value, script.name, node.lineno, str(root), inside)
+    for match, line in texts_beginning(script, FIXED):
+        root = (folder / match[1]).resolve()
+        if root.is_symlink() or not root.exists():
+            yield FixedPath(match.string, script.name, line, str(root), inside)

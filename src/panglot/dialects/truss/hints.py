@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from panglot.dialects.truss.config import Config
-from panglot.errors import StartError
 from panglot.packages.package import FixedPath
-from panglot.packages.source import parse
+from panglot.packages.source import texts_beginning
 from panglot_worker.files.package_files import content_if_any
 
 APP = re.compile(r"(/app)(?=/|$)")
@@ -26,16 +24,8 @@ def fixed_paths(config: Config) -> tuple[FixedPath, ...]:
 
 
 def _fixed_in(script: Path, folder: Path) -> Iterator[FixedPath]:
-    try:
-        tree = parse(script)
-    except StartError:
-        # Importing it will say what is wrong.
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            place = APP.match(node.value)
-            if place and "\n" not in node.value:
-                yield FixedPath(node.value, str(script.relative_to(folder)), node.lineno, place[1])
+    for match, line in texts_beginning(script, APP):
+        yield FixedPath(match.string, str(script.relative_to(folder)), line, match[1])
 
 
 def problems(config: Config, environ: Mapping[str, str]) -> tuple[str, ...]:
