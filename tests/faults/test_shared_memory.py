@@ -173,7 +173,7 @@ def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_pa
         wait_until(lambda: server.metric("panglot_shared_bodies") == 1)
         assert client.reply().status == 504
         wait_until(lambda: server.metric("panglot_shared_bodies") == 0, 60)
-        assert not before.is_running(), "a body is let go when its worker is dead"
+        assert not lives(before), "a body is let go when its worker is dead"
         for _ in range(6):
             assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
 

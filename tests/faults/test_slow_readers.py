@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from support.raw import post
-from support.server import Server, serving, wait_until
+from support.server import Server, lives, serving, wait_until
 from support.traffic import answers, send
 from support.wire import Wire, unsent
 
@@ -165,7 +164,7 @@ def test_a_worker_that_is_replaced_leaves_a_slow_reader_nothing_short(tmp_path: 
         steps.send(60_000, 0)
         (old,) = server.workers()
         server.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: not old.is_running() or old.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: not lives(old))
         time.sleep(1)
         read_to_the_end(client)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.server import Server, serving, wait_until
+from support.server import Server, lives, serving, wait_until
 from support.videos import made
 
 CLIP = made(5)
@@ -91,7 +91,7 @@ def test_what_a_killed_server_left_goes_with_the_next(folder: Path) -> None:
             workers = doomed.workers()
             doomed.process.send_signal(signal.SIGKILL)
             doomed.process.wait(10)
-            wait_until(lambda: not any(worker.is_running() for worker in workers))
+            wait_until(lambda: not any(lives(worker) for worker in workers))
         with serving("megflow_video", env=env) as heir:
             assert send(heir).status_code == 200
             assert kept in spools(folder)

@@ -12,7 +12,7 @@ import pytest
 
 from support.on_nodes import agents, all_answered, drivers, on_nodes, ready, workers
 from support.ray_cluster import RayCluster
-from support.server import Server, serving, wait_until
+from support.server import Server, lives, serving, wait_until
 from support.traffic import send
 
 pytestmark = pytest.mark.timeout(400)
@@ -82,7 +82,7 @@ def test_a_front_that_dies_takes_everything_with_it(inside: RayCluster) -> None:
         driver = drivers(server)[0]
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(20)
-        wait_until(lambda: not driver.is_running())
+        wait_until(lambda: not lives(driver))
         wait_until(lambda: not (set(agents(inside)) | set(workers(inside))) - before, 20)
 
 

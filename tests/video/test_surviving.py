@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from support.live import LIVE, STALL, LiveServer, pieces
-from support.server import PACKAGES, Server, serving, wait_until
+from support.server import PACKAGES, Server, lives, serving, wait_until
 from support.streams import LONG, Event, ended, events, listed, messages, start
 from support.videos import made, make
 
@@ -158,7 +158,7 @@ def test_reload_hands_streams_over(clip: Path, tmp_path: Path) -> None:
             assert server.client.get("/list").json()[0]["id"] == stream
             seen += taken(server, stream, 1000, int(seen[-1].id))
             assert sum(line.startswith("id: ") for line in lines) == FRAMES
-        wait_until(lambda: not old.is_running(), LONG)
+        wait_until(lambda: not lives(old), LONG)
     assert [one.data["frame"] for one in seen if not one.name] == list(range(FRAMES))
     assert seen[gap_in(seen)].data["reason"] == "its worker was replaced"
     assert seen[-1].name == "end"

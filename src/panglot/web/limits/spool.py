@@ -55,7 +55,7 @@ class Spool:
 
 
 class SpooledBody:
-    """One body on its way to a file. Everything but `_save` runs on the event loop."""
+    """One body on its way to a file. Everything but `_save`, and the `_remove` it calls, runs on the event loop."""
 
     def __init__(self, spool: Spool, name: str) -> None:
         self.name = name
@@ -130,6 +130,8 @@ class SpooledBody:
             if not os.fstat(self._file.fileno()).st_nlink:
                 raise OSError(errno.ENOENT, "a file was removed while it was written")
         except OSError as error:
+            # The space is free again before anybody is told that there was none: the next request may need it at once.
+            self._remove()
             self.error = error
 
     def _saved(self, count: int) -> None:
@@ -153,5 +155,6 @@ class SpooledBody:
     def _remove(self) -> None:
         if self._file is not None:
             self._file.close()
+            self._file = None
             with contextlib.suppress(OSError):
                 self.path.unlink()
