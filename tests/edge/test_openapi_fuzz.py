@@ -67,11 +67,15 @@ def test_a_typed_script_takes_what_its_schema_says(tmp_path: Path) -> None:
     assert "Traceback" not in server.log
 
 
+EMPTY_200 = {"evals": ",content_type_conformance,response_schema_conformance"}
+"""An empty batch is answered with 200 and no body there, and OpenAPI cannot say "this content, or none"."""
+
+
 @pytest.mark.parametrize("dialect", ["tiinfer", "modelarts", "evals"])
 def test_every_answer_of_a_platform_is_declared(dialect: str, tmp_path: Path) -> None:
     """A script that cannot read a picture is answered as its platform does, with a 500 if that does."""
     with serving(ROOT / "examples" / dialect) as server:
-        done = fuzz(server, tmp_path, left_out=f"{LEFT_OUT},not_a_server_error")
+        done = fuzz(server, tmp_path, left_out=f"{LEFT_OUT},not_a_server_error{EMPTY_200.get(dialect, '')}")
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
         assert server.metric("panglot_worker_restarts_total") == 0
 

@@ -244,8 +244,7 @@ def serving(
     finally:
         server.close_clients()
         server.stop() if server.process.poll() is None else server.close()
-    _, alive = psutil.wait_procs(family, timeout=15)
-    assert not alive, f"left behind: {alive}"
+    wait_until(lambda: not any(map(lives, family)), 15, lambda: f"left behind: {[*filter(lives, family)]}")
 
 
 def token_of(flags: Sequence[str], environment: Mapping[str, str]) -> str:
