@@ -97,6 +97,8 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
     assert flooded.largest_body < settings.max_body
     shares.give_back(flooded)
     assert quiet.own > (settings.request_memory - shares.most_common) // 4
+    flooded.used = 0
+    assert shares.common_used == sum(member.beyond_own for member in members[1:]), "its requests ended after it"
 
 
 def test_texts_of_several_models_are_one() -> None:

@@ -45,6 +45,7 @@ class ServerThread(threading.Thread):
         self.link = link
         self.error: BaseException | None = None
         self.interrupts = 0
+        self.is_stopped = False
         self.serving: Serving | None = None
         self.loop = uvloop.new_event_loop()
 
@@ -59,6 +60,9 @@ class ServerThread(threading.Thread):
     async def _serve(self) -> None:
         self.serving = self.make()
         self.serving.model_host.engines[0].main.supervisor.launcher.inline = self.link
+        # `stop` sets one and looks at the other; here it is the other way round, so a stop is never missed.
+        if self.is_stopped:
+            self.serving.stop()
         await self.serving.run()
 
     def interrupt(self) -> None:
@@ -69,5 +73,7 @@ class ServerThread(threading.Thread):
             raise KeyboardInterrupt
 
     def stop(self) -> None:
+        """Let the server drain and end, also when it has not been made yet."""
+        self.is_stopped = True
         if self.serving is not None and self.is_alive():
             self.loop.call_soon_threadsafe(self.serving.stop)

@@ -49,21 +49,22 @@ class Shipment:
     def list(self, folder: Path) -> Listed:
         """What is in a folder. Links are followed. Raises OSError, ValueError for too many files."""
         entries: list[ListedFile] = []
-        seen: set[str] = set()
+        above: dict[str, frozenset[str]] = {}
+        """The real paths of the folders that are walked, each with those above it."""
         for here, folders, files in os.walk(folder, followlinks=True):
-            real = os.path.realpath(here)
+            real, parents = os.path.realpath(here), above.get(os.path.dirname(here), frozenset())
             folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
-            # A link to a folder above would lead round and round. A second link to one folder is left out too.
-            if real in seen:
+            # A link to a folder above would lead round and round. Two links to one folder are two folders there.
+            if real in parents:
                 folders.clear()
                 continue
-            seen.add(real)
+            above[here] = parents | {real}
             inside = os.path.relpath(here, folder)
             if not folders and not files and inside != ".":
                 entries.append(ListedFile(inside + "/", 0o755, 0, ""))
             paths = [os.path.join(here, name) for name in sorted(files)]
             entries += [self._entry(path, os.path.relpath(path, folder)) for path in paths if os.path.isfile(path)]
-            if len(entries) > MOST:
+            if len(entries) > MOST or len(above) > MOST:
                 raise ValueError(f"{folder} has more than {MOST} files: --ray-files shared uses them where they are")
         return Listed(folder, entries, name_of(entries))
 

@@ -30,6 +30,8 @@ class Shares:
         """Divide the share of a model that was unloaded among the others."""
         if share in self.members:
             self.members.remove(share)
+            # Requests that outlived their model may still use memory: none of it counts as common from now on.
+            share.resize(self.quota.most)
             self._divide()
 
     def _divide(self) -> None:
