@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,18 +14,11 @@ from support.server import panglot as command
 
 pytestmark = pytest.mark.rest("mlflow in an environment of its own")
 EXAMPLE = ROOT / "examples" / "mlflow"
-REQUEST = EXAMPLE / "serving_input_example.json"
-ANSWER = {"predictions": [{"digit": 7, "score": 0.962}, {"digit": 3, "score": 0.991}]}
 
 
 def panglot(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command whose workers have mlflow."""
     return command(*arguments, env={"PANGLOT_PYTHON": mlflow.python()})
-
-
-def test_run_without_a_server() -> None:
-    done = panglot("run", str(EXAMPLE))
-    assert json.loads(done.stdout.splitlines()[0])["answer"] == ANSWER, done.stderr
 
 
 def test_run_with_values_and_files_in_the_form_that_fits(tmp_path: Path) -> None:
@@ -42,37 +34,10 @@ def test_run_with_values_and_files_in_the_form_that_fits(tmp_path: Path) -> None
         ), done.stdout + done.stderr
 
 
-def test_check_against_saved_answers(tmp_path: Path) -> None:
-    (tmp_path / "old.jsonl").write_text(json.dumps(ANSWER) + "\n")
-    done = panglot("check", str(EXAMPLE), str(REQUEST), "--against", str(tmp_path / "old.jsonl"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "both sides agree on 1 input" in done.stdout
-
-
-def test_bench() -> None:
-    done = panglot("bench", str(EXAMPLE), "--duration", "0.3", "--warmup", "0.1", "--concurrency", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)
-
-
-def test_doctor_serves_it_and_sends_the_example() -> None:
-    done = panglot("doctor", str(EXAMPLE), "--json")
-    report = json.loads(done.stdout)
-    assert report["problems"] == 0, done.stdout
-    assert any("200" in str(finding) for finding in report["findings"])
-
-
 def test_inspect_shows_the_signature_and_the_versions() -> None:
     done = panglot("inspect", str(EXAMPLE))
     for said in ("float64 [-1, 64]", "digit: long", "places: long", "mlflow 3.17.2", "POST /invocations"):
         assert said in done.stdout
-
-
-def test_a_package_for_containers_has_the_model(tmp_path: Path) -> None:
-    copy = shutil.copytree(EXAMPLE, tmp_path / "copy")
-    done = panglot("package", str(copy))
-    assert done.returncode == 0, done.stderr
-    assert (copy / "deploy" / "Dockerfile").is_file()
 
 
 def test_what_new_writes_is_served(tmp_path: Path) -> None:

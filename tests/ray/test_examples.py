@@ -75,6 +75,10 @@ LIGHT = [
     Asked("tiinfer", "/inference", text("tiinfer/request.json")),
     Asked("triton", "/predict", text("triton/request.json")),
     Asked("typed", "/predict", {"files": {"image": ("七.png", b"12345", PNG)}, "data": {"threshold": "0.25"}}),
+    Asked("azureml", "/score", text("azureml/request.json")),
+    Asked("hfendpoint", "/", {"content": picture("hfendpoint"), "headers": {"content-type": PNG}}),
+    Asked("paieas", "/", {"content": picture("paieas"), "headers": {"content-type": PNG}}),
+    Asked("truss", "/v1/models/model:predict", text("truss/request.json")),
     Asked("modelarts_echo", "/", {"json": {"data": [1, 2]}}),
     Asked("paddle_text", "/predict", {"json": {"text": "two words"}}),
 ]  # fmt: skip
