@@ -15,6 +15,8 @@ COMMANDS = {
     "call": ("panglot.cli.call:call", "Send files or JSON to a server that runs."),
     "check": ("panglot.cli.check:check", "Compare two saved results, or two packages stage by stage."),
     "bench": ("panglot.cli.bench:bench", "Load a package or a server, and show how it does."),
+    "record": ("panglot.cli.record:record", "Pass everything on to a service, and record requests and answers."),
+    "replay": ("panglot.cli.replay:replay", "Send a recording to a package or a server, and compare the answers."),
     "top": ("panglot.cli.top:top", "Show what a server does, second by second."),
     "export": ("panglot.cli.export:export", "Run a package's export script and try the model that comes out."),
     "shims": ("panglot.cli.shims:shims", "Print where the modules are that a platform's scripts import."),

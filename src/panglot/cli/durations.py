@@ -1,4 +1,4 @@
-"""Times on the command line: seconds, or with a unit, as settings have them."""
+"""Times and sizes on the command line: with a unit or without, as settings have them."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def duration(least: float = 0.0) -> Callable[[str | float], float]:
         return value
 
     return seconds
+
+
+def size(least: int = 0) -> Callable[[str | int], int]:
+    """What reads a number of bytes that is at least so large: `1048576`, `64MiB` or `10MB`."""
+
+    def count(given: str | int) -> int:
+        try:
+            value = units.size(str(given))
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+        if value < least:
+            raise click.BadParameter(f"at least {least} bytes, please")
+        return value
+
+    return count

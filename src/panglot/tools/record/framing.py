@@ -1,0 +1,270 @@
+"""Where HTTP/1 messages begin and end in a stream of bytes, for one who watches and changes nothing.
+
+A `MessageReader` is given the bytes of one direction as they come and says what they are. The raw bytes of its pieces,
+joined, are the bytes that it was given. A stream that it cannot follow (malformed, ambiguous, HTTP/2, after an upgrade)
+is opaque from there on: it is passed on, and not recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+LARGEST_HEAD = 256 << 10
+LONGEST_LINE = 16 << 10
+TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+LENGTH = re.compile(rb"[0-9]{1,18}")
+CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z", re.DOTALL)
+STATUS = re.compile(rb"HTTP/1\.([01]) ([0-9]{3})(?: (.*))?\Z", re.DOTALL)
+REQUEST = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\S+) HTTP/1\.([01])\Z")
+
+
+class Kind(Enum):
+    HEAD = auto()
+    BODY = auto()
+    END = auto()
+    OPAQUE = auto()
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first line and the headers of a message, as they came."""
+
+    first: tuple[str, ...]
+    """Method and target of a request; status and reason of an answer."""
+    headers: list[tuple[str, str]]
+    minor: int = 1
+    """1 for HTTP/1.1, 0 for HTTP/1.0."""
+
+    def values(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key.lower() == name]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of the stream. `payload` is what of it belongs to the body, without the framing of chunks."""
+
+    kind: Kind
+    raw: bytes = b""
+    payload: bytes = b""
+    head: Head | None = None
+
+
+@dataclass
+class Framing:
+    """How a body ends: after `length` bytes, by its last chunk, or, with neither, when the connection is closed."""
+
+    length: int | None = None
+    chunked: bool = False
+    opaque: bool = False
+    """Whether what follows the head is no HTTP/1."""
+
+
+class Malformed(ValueError):
+    """The stream cannot be followed any further."""
+
+
+def request_framing(head: Head) -> Framing:
+    """Raises Malformed for a body whose end is in doubt."""
+    if head.first[0] == "CONNECT":
+        return Framing(opaque=True)
+    framing = _declared(head)
+    if framing.length is None and not framing.chunked:
+        framing.length = 0
+    return framing
+
+
+def answer_framing(head: Head, method: str) -> Framing:
+    """The framing of an answer to a request of this method. Raises Malformed."""
+    status = int(head.first[0])
+    if status == 101 or (method == "CONNECT" and status < 300):
+        return Framing(opaque=True)
+    if method == "HEAD" or status < 200 or status in (204, 304):
+        return Framing(length=0)
+    return _declared(head)
+
+
+def _declared(head: Head) -> Framing:
+    codings = [word.strip().lower() for value in head.values("transfer-encoding") for word in value.split(",")]
+    lengths = {value.strip() for value in head.values("content-length")}
+    if codings:
+        if lengths or codings != ["chunked"]:
+            raise Malformed("the end of the body is in doubt")
+        return Framing(chunked=True)
+    if not lengths:
+        return Framing()
+    if len(lengths) > 1 or LENGTH.fullmatch(next(iter(lengths)).encode("latin-1")) is None:
+        raise Malformed("the length of the body is in doubt")
+    return Framing(length=int(lengths.pop()))
+
+
+def parse_head(raw: bytes, is_request: bool) -> Head:
+    """The head in bytes that end with an empty line. Raises Malformed."""
+    lines = raw.rstrip(b"\r\n").split(b"\n")
+    first = lines[0].rstrip(b"\r")
+    found = (REQUEST if is_request else STATUS).match(first)
+    if found is None:
+        raise Malformed("the first line is no HTTP/1")
+    headers = []
+    for text in lines[1:]:
+        name, colon, value = text.rstrip(b"\r").partition(b":")
+        if not colon or TOKEN.fullmatch(name) is None or b"\r" in value or b"\0" in value:
+            raise Malformed("a header has another form")
+        headers.append((name.decode("latin-1"), value.strip(b" \t").decode("latin-1")))
+    groups = [(group or b"").decode("latin-1") for group in found.groups()]
+    if is_request:
+        return Head((groups[0], groups[1]), headers, int(groups[2]))
+    return Head((groups[1], groups[2]), headers, int(groups[0]))
+
+
+@dataclass
+class MessageReader:
+    """Follows one direction. `framing_of` says how the body after a head ends, and may raise Malformed."""
+
+    is_request: bool
+    framing_of: Callable[[Head], Framing]
+    opaque: bool = False
+    _held: bytes = b""
+    """Bytes of a head, or of a line between chunks, that is not complete."""
+    _left: int = 0
+    """Bytes of the body, or of the chunk, that are still to come."""
+    _state: Callable[[bytes], tuple[Piece | None, bytes]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._state = self._head
+
+    @property
+    def between(self) -> bool:
+        """Whether no message has begun that has not ended."""
+        return self._state == self._head and not self._held
+
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        """The pieces that are complete with these bytes. Bytes of an incomplete head come with the rest of it."""
+        while data or self._state == self._ended:
+            if self.opaque:
+                yield Piece(Kind.OPAQUE, data)
+                return
+            try:
+                piece, data = self._state(data)
+            except Malformed:
+                self.opaque = True
+                data, self._held = self._held + data, b""
+                continue
+            if piece is not None:
+                yield piece
+
+    def finish(self) -> Iterator[Piece]:
+        """The connection was closed: bytes that were held back, and the end of a body that ends so."""
+        if self._state == self._head and self._held:
+            held, self._held = self._held, b""
+            yield Piece(Kind.OPAQUE, held)
+        elif self._state == self._until_close:
+            self._state = self._head
+            yield Piece(Kind.END)
+
+    # States. Each takes bytes, and gives a piece, or None where it needs more, and the bytes behind it.
+
+    def _head(self, data: bytes) -> tuple[Piece | None, bytes]:
+        held = self._held + data
+        # The end may have begun in what was held back.
+        start = max(0, len(self._held) - 3)
+        end = _head_end(held, start)
+        if end < 0:
+            begun = held.lstrip(b"\r\n")[:7]
+            is_begun = TOKEN.match(begun) if self.is_request else b"HTTP/1.".startswith(begun)
+            if len(held) > LARGEST_HEAD or (begun and not is_begun):
+                raise Malformed("no head")
+            self._held = held
+            return None, b""
+        raw, rest = held[:end], held[end:]
+        # Empty lines before a first line are no part of it.
+        head = parse_head(raw.lstrip(b"\r\n"), self.is_request)
+        framing = self.framing_of(head)
+        self._held = b""
+        if framing.opaque:
+            self.opaque = True
+        elif framing.chunked:
+            self._state = self._chunk_size
+        elif framing.length is None:
+            self._state = self._until_close
+        else:
+            self._left = framing.length
+            self._state = self._sized if self._left else self._ended
+        return Piece(Kind.HEAD, raw, head=head), rest
+
+    def _sized(self, data: bytes) -> tuple[Piece | None, bytes]:
+        taken, rest = data[: self._left], data[self._left :]
+        self._left -= len(taken)
+        if not self._left:
+            self._state = self._ended
+        return Piece(Kind.BODY, taken, taken), rest
+
+    def _until_close(self, data: bytes) -> tuple[Piece | None, bytes]:
+        return Piece(Kind.BODY, data, data), b""
+
+    def _ended(self, data: bytes) -> tuple[Piece | None, bytes]:
+        self._state = self._head
+        return Piece(Kind.END), data
+
+    def _line(self, data: bytes) -> tuple[bytes, bytes, bytes] | None:
+        """The bytes of `data` up to a line's end, the whole line, and the bytes behind; None without an end."""
+        end = data.find(b"\n") + 1
+        held = self._held + (data[:end] if end else data)
+        if len(held) > LONGEST_LINE:
+            raise self._broken()
+        self._held = b"" if end else held
+        return (data[:end], held, data[end:]) if end else None
+
+    def _broken(self) -> Malformed:
+        # These bytes have been passed on as pieces already.
+        self._held = b""
+        return Malformed("no chunk")
+
+    def _chunk_size(self, data: bytes) -> tuple[Piece | None, bytes]:
+        found = self._line(data)
+        if found is None:
+            return Piece(Kind.BODY, data), b""
+        raw, text, rest = found
+        size = CHUNK.match(text.rstrip(b"\r\n"))
+        if size is None:
+            raise self._broken()
+        self._left = int(size[1], 16)
+        self._state = self._chunk if self._left else self._trailer
+        return Piece(Kind.BODY, raw), rest
+
+    def _chunk(self, data: bytes) -> tuple[Piece | None, bytes]:
+        taken, rest = data[: self._left], data[self._left :]
+        self._left -= len(taken)
+        if not self._left:
+            self._state = self._chunk_end
+        return Piece(Kind.BODY, taken, taken), rest
+
+    def _chunk_end(self, data: bytes) -> tuple[Piece | None, bytes]:
+        found = self._line(data)
+        if found is None:
+            return Piece(Kind.BODY, data), b""
+        raw, text, rest = found
+        if text not in (b"\r\n", b"\n"):
+            raise self._broken()
+        self._state = self._chunk_size
+        return Piece(Kind.BODY, raw), rest
+
+    def _trailer(self, data: bytes) -> tuple[Piece | None, bytes]:
+        found = self._line(data)
+        if found is None:
+            return Piece(Kind.BODY, data), b""
+        raw, text, rest = found
+        if text in (b"\r\n", b"\n"):
+            self._state = self._ended
+        return Piece(Kind.BODY, raw), rest
+
+
+def _head_end(data: bytes, start: int) -> int:
+    """Where the head ends, behind its empty line; -1 where it does not. Empty lines in front do not count."""
+    first = 0
+    while data[first : first + 1] in (b"\r", b"\n"):
+        first += 1
+    marks = ((mark, data.find(mark, max(start, first))) for mark in (b"\r\n\r\n", b"\n\n", b"\n\r\n"))
+    return min((at + len(mark) for mark, at in marks if at >= 0), default=-1)

@@ -1,0 +1,253 @@
+"""Writing a recording: a thread of its own, bounded memory, rotation. Traffic never waits for it.
+
+The loop that carries the traffic calls `take`, `give_back` and `offer`, which wait for nothing. The thread redacts,
+compresses and writes. Whatever goes wrong with the disk ends the recording, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from panglot.errors import StartError
+from panglot.tools.record import recording
+from panglot.tools.record.recording import Pair
+from panglot.tools.record.redaction import Redaction
+from panglot.tools.record.sampling import Sampler, Sampling
+
+log = logging.getLogger("panglot.record")
+MEMBER = 1 << 20
+"""Bytes of pairs that are compressed together."""
+FLUSH_AFTER = 1.0
+"""Seconds after which pairs are written, however few."""
+PAIR_COST = 2048
+"""Bytes that a pair is counted for beside its bodies: its heads and objects."""
+NOTHING = object()
+"""What comes out of the queue when pairs have waited long enough."""
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a recording is told. Sizes are bytes, times seconds; 0 means without limit."""
+
+    path: Path
+    service: str = ""
+    sampling: Sampling = field(default_factory=Sampling)
+    redact: tuple[str, ...] = ()
+    max_body: int = 16 << 20
+    memory: int = 256 << 20
+    rotate_size: int = 0
+    rotate_age: float = 0.0
+    retain: int = 0
+    """Files before the current one that are not deleted; 0: all."""
+
+
+class Recorder:
+    """One recording, from its file's creation to `close`."""
+
+    def __init__(self, options: Options, on_end: Callable[[str], None] = log.warning) -> None:
+        """Raises StartError when the file cannot be created, or a rule of redaction cannot be read."""
+        self.options = options
+        self.sampler = Sampler(options.sampling)
+        try:
+            self._redaction = Redaction(options.redact)
+        except ValueError as error:
+            raise StartError(str(error)) from None
+        self._on_end = on_end
+        self.recording = True
+        """Whether pairs are still written. Read by the loop, cleared by the thread."""
+        self.pairs = self.dropped = self.skipped = 0
+        """Pairs written; pairs lost for want of memory; exchanges that were not HTTP/1 or that sampling left out."""
+        self.files: list[Path] = []
+        """Files that rotation has put aside, the oldest first."""
+        self._said_http2 = False
+        self._used = 0
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[tuple[Pair, int] | None] = queue.SimpleQueue()
+        self.began = time.monotonic()
+        self._put_aside_existing()
+        self._file = _File(options.path, self._head())
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    # For the loop
+
+    def take(self, size: int) -> bool:
+        """Count so many bytes that are held in memory for a pair; False, and nothing counted, beyond the limit."""
+        with self._lock:
+            if self._used + size > self.options.memory:
+                return False
+            self._used += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._used -= size
+
+    def offer(self, pair: Pair, size: int) -> None:
+        """Have a pair written. `size` is what `take` counted for it, which the recorder now gives back."""
+        self._queue.put((pair, size))
+
+    def note_http2(self) -> None:
+        """Say once that a kind of traffic passes and is not recorded."""
+        if not self._said_http2:
+            self._said_http2 = True
+            log.warning("HTTP/2, such as gRPC, is passed on and not recorded")
+
+    def close(self, patience: float = 30.0) -> None:
+        """Write what has been offered, and close the file."""
+        self._queue.put(None)
+        self._thread.join(patience)
+
+    def summary(self) -> str:
+        """What became of the recording, in a sentence."""
+        text = f"{self.pairs} {'pair' if self.pairs == 1 else 'pairs'} in {self.options.path}"
+        text += f" and {len(self.files)} older files" if self.files else ""
+        return text + (f"; {self.dropped} were dropped, since the disk was too slow" if self.dropped else "")
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            self._write_all()
+            self._file.close(self._counts())
+        except OSError as error:
+            self._stop(error.strerror or str(error))
+        except Exception as error:
+            log.exception("the recorder failed")
+            self._stop(str(error))
+
+    def _stop(self, why: str) -> None:
+        """End the recording, cut the file to whole members, and go on giving memory back."""
+        self.recording = False
+        self._file.abandon()
+        written = f"{self.pairs} pairs were written, the service goes on"
+        self._on_end(f"the recording has ended: {self.options.path}: {why}; {written}")
+        while (entry := self._queue.get()) is not None:
+            self.give_back(entry[1])
+
+    def _write_all(self) -> None:
+        waiting: list[bytes] = []
+        sizes = count = 0
+        due = 0.0
+        while True:
+            try:
+                timeout = max(0.0, due - time.monotonic()) if waiting else None
+                entry: tuple[Pair, int] | object | None = self._queue.get(timeout=timeout)
+            except queue.Empty:
+                entry = NOTHING
+            if isinstance(entry, tuple):
+                if not waiting:
+                    due = time.monotonic() + FLUSH_AFTER
+                waiting.append(self._encoded(*entry))
+                sizes += len(waiting[-1])
+                count += 1
+            if waiting and (entry is None or sizes >= MEMBER or time.monotonic() >= due):
+                self._file.write(b"".join(waiting))
+                self.pairs += count
+                waiting, sizes, count = [], 0, 0
+                self._rotate_if_due()
+            if entry is None:
+                return
+
+    def _encoded(self, pair: Pair, size: int) -> bytes:
+        try:
+            pair.number = self._file.pairs = self._file.pairs + 1
+            self._redaction.apply(pair)
+            return recording.encoded(pair)
+        finally:
+            self.give_back(size)
+
+    def _head(self) -> dict[str, object]:
+        return {recording.MARK: recording.VERSION, "began": round(time.time(), 3), "service": self.options.service}
+
+    def _counts(self) -> dict[str, object]:
+        return {"end": {"pairs": self._file.pairs, "dropped": self.dropped, "skipped": self.skipped}}
+
+    # Rotation
+
+    def _put_aside_existing(self) -> None:
+        """Rename a recording that has the name already. Raises StartError when the file is something else."""
+        path = self.options.path
+        try:
+            if not path.exists():
+                return
+            with path.open("rb") as file:
+                is_recording = path.is_file() and file.read(2) == GZIP
+        except OSError as error:
+            raise StartError(f"{path} cannot be read: {error.strerror or error}", fix="name another file") from None
+        if not is_recording:
+            raise StartError(f"{path} exists and is no recording", fix="name another file")
+        try:
+            path.rename(_aside(path))
+        except OSError as error:
+            raise StartError(f"{path} cannot be renamed: {error.strerror}", fix="name another file") from None
+
+    def _rotate_if_due(self) -> None:
+        options, file = self.options, self._file
+        too_large = options.rotate_size and file.size >= options.rotate_size
+        if not too_large and not (options.rotate_age and time.monotonic() - file.opened >= options.rotate_age):
+            return
+        file.close(self._counts())
+        older = _aside(options.path)
+        options.path.rename(older)
+        self.files.append(older)
+        while options.retain and len(self.files) > options.retain:
+            self.files.pop(0).unlink(missing_ok=True)
+        self._file = _File(options.path, self._head())
+
+
+def _aside(path: Path) -> Path:
+    """A free name for a file that was written until now: old.rec becomes old-20261116T184751.rec."""
+    stem = f"{path.stem}-{time.strftime('%Y%m%dT%H%M%S')}"
+    name, number = path.with_name(f"{stem}{path.suffix}"), 1
+    while name.exists():
+        number += 1
+        name = path.with_name(f"{stem}-{number}{path.suffix}")
+    return name
+
+
+class _File:
+    """A file of whole gzip members, which its owner alone may read."""
+
+    def __init__(self, path: Path, head: dict[str, object]) -> None:
+        """Raises StartError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.opened = time.monotonic()
+        self.size = self.pairs = 0
+        try:
+            self._descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise StartError(f"{path} cannot be created: {error.strerror}", fix="name another file") from None
+        try:
+            self.write(recording.line(head))
+        except OSError as error:
+            os.close(self._descriptor)
+            raise StartError(f"{path} cannot be written: {error.strerror}", fix="name another file") from None
+
+    def write(self, content: bytes) -> None:
+        """Append a member. Raises OSError; what was written of the member is then cut off by `abandon`."""
+        left = memoryview(recording.member(content))
+        size = len(left)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        self.size += size
+
+    def close(self, end: dict[str, object]) -> None:
+        self.write(recording.line(end))
+        os.close(self._descriptor)
+
+    def abandon(self) -> None:
+        """Close the file after its last whole member."""
+        try:
+            os.ftruncate(self._descriptor, self.size)
+            os.close(self._descriptor)
+        except OSError:
+            pass

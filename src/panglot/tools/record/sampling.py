@@ -1,0 +1,76 @@
+"""Which exchanges are recorded."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The rules of one recording. All of them must hold."""
+
+    every: int = 1
+    """Of so many exchanges that the other rules admit, one is recorded."""
+    per_second: float = 0.0
+    """At most so many in a second; 0: any number."""
+    only_failures: bool = False
+    """Whether answers below 400 are left out."""
+    paths: tuple[str, ...] = ()
+    """Patterns of paths, such as /v1/*; none: all paths."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Names and patterns of values that the request must have."""
+
+
+def header_rule(text: str) -> tuple[str, str]:
+    """`NAME` or `NAME: PATTERN` as a rule."""
+    name, _, pattern = text.partition(":")
+    return name.strip().lower(), pattern.strip() or "*"
+
+
+class Sampler:
+    """Applies the rules. Used by one thread."""
+
+    def __init__(self, rules: Sampling) -> None:
+        self.rules = rules
+        self._turn = -1
+        self._allowance = max(1.0, rules.per_second)
+        self._at = 0.0
+
+    def wants(self, target: str, headers: Sequence[tuple[str, str]], now: float) -> bool:
+        """Whether to record the exchange of a request whose head has come. With `only_failures`, whether perhaps."""
+        rules = self.rules
+        if rules.paths and not _matches_any(target.partition("?")[0], rules.paths):
+            return False
+        if rules.headers and not all(_has(headers, name, pattern) for name, pattern in rules.headers):
+            return False
+        return rules.only_failures or self._takes_turn(now)
+
+    def wants_answer(self, status: int, failed: bool, now: float) -> bool:
+        """Whether to record the exchange, now that it has ended."""
+        if not self.rules.only_failures:
+            return True
+        return (failed or status >= 400) and self._takes_turn(now)
+
+    def _takes_turn(self, now: float) -> bool:
+        self._turn += 1
+        if self._turn % self.rules.every:
+            return False
+        rate = self.rules.per_second
+        if not rate:
+            return True
+        self._allowance = min(max(1.0, rate), self._allowance + (now - self._at) * rate)
+        self._at = now
+        if self._allowance < 1.0:
+            return False
+        self._allowance -= 1.0
+        return True
+
+
+def _matches_any(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _has(headers: Sequence[tuple[str, str]], name: str, pattern: str) -> bool:
+    return any(key.lower() == name and fnmatch.fnmatchcase(value, pattern) for key, value in headers)
