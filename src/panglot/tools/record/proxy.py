@@ -1,8 +1,8 @@
 """A proxy in front of one HTTP service, which passes bytes on as they come and has a tap on every connection.
 
 Each connection of a client has a connection of its own to the service, so that closing, waiting and keeping alive are
-the service's and the client's own. Of all bytes the value of Host alone is changed. What the service sends is written to
-the client before the tap sees it, and a fault of the tap ends the tap.
+the service's and the client's own. Of all bytes the value of Host alone is changed. What the service sends is written
+to the client before the tap sees it, and a fault of the tap ends the tap.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class _Connection:
                 await asyncio.wait((up,), timeout=LINGER)
 
     async def _flushed(self) -> None:
-        while self.writer.transport.get_write_buffer_size():
+        while self.writer.transport.get_write_buffer_size():  # noqa: ASYNC110  transports have no event for it
             await asyncio.sleep(0.01)
 
     async def _unreachable(self, first: bytes, error: BaseException) -> None:
