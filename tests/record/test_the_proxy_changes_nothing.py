@@ -44,17 +44,20 @@ class Watched(Upstream):
 
 
 ANSWERS = {
-    b"/json": [b'HTTP/1.1 200 OK\r\ncontent-TYPE: application/json\r\nX-Odd:  a\tb \r\nContent-Length: 8\r\n\r\n{"a": 1}'],
+    b"/json": [b'HTTP/1.1 200 OK\r\ncontent-TYPE: application/json\r\nX-Odd:  a\tb \r\nContent-Length: 8\r\n\r\n', b'{"a": 1}'],
     b"/large": [b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n", BODY],
     b"/chunks": [
         b"HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n4;name=value\r\nabc", b"d\r\n",
         b"A\r\n0123456789\r", b"\n0\r\nX-Sum: 5\r\n\r\n",
     ],
     b"/events": [
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n", b"data: 1\n\n", b"data: 2\n\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n",
+        b"data: 1\n\n", b"data: 2\n\n",
     ],
     b"/old": [b"HTTP/1.0 200 OK\n\nuntil the end"],
-    b"/redirect": [b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere.example/x?token=hunter2\r\nContent-Length: 0\r\n\r\n"],
+    b"/redirect": [
+        b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere.example/x?token=hunter2\r\n", b"Content-Length: 0\r\n\r\n",
+    ],
     b"/cookie": [b"HTTP/1.1 204 No Content\r\nSet-Cookie: session=hunter2\r\n\r\n"],
     b"/failed": [b"HTTP/1.1 500 Oh no\r\nContent-Length: 4\r\n\r\noops"],
     b"/interim": [

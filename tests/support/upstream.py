@@ -40,8 +40,9 @@ class Upstream:
 
     def _serve(self, sock: socket.socket) -> None:
         sock.settimeout(30)
-        with contextlib.suppress(OSError), contextlib.closing(sock):
-            with self._tls.wrap_socket(sock, server_side=True) if self._tls else sock as wrapped:
+        with contextlib.suppress(OSError), sock:
+            wrapped = self._tls.wrap_socket(sock, server_side=True) if self._tls else sock
+            with wrapped:
                 self.behaviour(wrapped)
 
     def close(self) -> None:

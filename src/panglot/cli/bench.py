@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
     loads = _loads(own["concurrency"], own["rate"])
     old = figures.read(own["compare"]) if own["compare"] else None
     gathered = gather(inputs) if inputs else []
-    with _opened(target, given, arguments, own["field"], options) as (aim, about):
+    with opened_target(target, given, arguments, own["field"], options.timeout) as (aim, about):
         aim.prepare(gathered)
         done = _measure(aim, target, loads, options, quiet=own["as_json"])
     if own["auto_log"] is None:
@@ -90,7 +91,10 @@ def _loads(concurrency: str, rate: str) -> list[Load]:
 
 
 @contextlib.contextmanager
-def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, options: Options) -> Any:
+def opened_target(
+    target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, timeout: float
+) -> Iterator[tuple[BenchTarget, dict[str, Any]]]:
+    """A server that runs, or a package served until this is closed; and what is known of its model."""
     from panglot.inputs.addresses import is_address
     from panglot.tools.bench.target import running, served
     from panglot.tools.doctor import selftest
@@ -105,10 +109,10 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
     warn(resolved.warnings)
     settings = resolved.settings
     typed = {name: value for name, value in given.items() if value is not None}
-    flags = [*selftest.flags_of(typed), f"--timeout={options.timeout}"]
+    flags = [*selftest.flags_of(typed), f"--timeout={timeout}"]
     token = establish(dataclasses.replace(settings, host="127.0.0.1"), os.environ).token
     plan = selftest.ServerPlan(
-        target, package.folder, flags, token, settings.load_timeout, options.timeout, settings.drain, arguments
+        target, package.folder, flags, token, settings.load_timeout, timeout, settings.drain, arguments
     )
     with served(plan, package.dialect, field) as aim:
         known = {"model_name": package.name, "runtime_device": settings.device or "cpu"}

@@ -2,39 +2,146 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from panglot.cli.durations import duration
+from panglot.cli.options import OnPackage, setting_options
 from panglot.errors import StartError
 from panglot.terminal.text import brief
 
+if TYPE_CHECKING:
+    from panglot.inputs.addresses import ServerAddress
+    from panglot.tools.record.recording import Recording
+    from panglot.tools.replay.answers import Rules
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--list", "as_list", is_flag=True, help="print a line for every pair of the recording")
-@click.option("--har", type=click.Path(path_type=Path), metavar="FILE", help="write the recording as HAR")
-@click.option("--json", "as_json", is_flag=True, help="with --list: a JSON object for every pair, without its bodies")
-def replay(file: Path, as_list: bool, har: Path | None, as_json: bool) -> None:
-    """Look into a recording."""
+OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level", "tls_cert", "tls_key")
+OWN_OPTIONS = (
+    "as_list", "har", "as_json", "html", "speed", "connections", "header", "atol", "rtol", "strict_types", "mask",
+    "no_default_masks", "pixel_gap", "slower",
+)  # fmt: skip
+
+
+@click.command(cls=OnPackage)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("target", default="", metavar="[PATH_OR_URL]")
+@click.option(
+    "--speed", type=click.FloatRange(0, min_open=True), default=1.0, metavar="X", help="of the recorded pace [1]"
+)
+@click.option(
+    "--connections", type=click.IntRange(0), default=0, metavar="N", help="no pace: as fast as N connections can"
+)
+@click.option("--header", multiple=True, metavar="NAME:VALUE", help="send this too: credentials are never recorded")
+@click.option("--atol", type=click.FloatRange(0), default=1e-6, metavar="NUMBER", help="absolute tolerance [1e-6]")
+@click.option("--rtol", type=click.FloatRange(0), default=1e-5, metavar="NUMBER", help="relative tolerance [1e-5]")
+@click.option("--strict-types", is_flag=True, help="1 against 1.0 is a difference")
+@click.option("--mask", multiple=True, metavar="PATH", help="do not compare this place: /id, /rows[*]/when, /**/seed")
+@click.option("--no-default-masks", is_flag=True, help="compare dates, UUIDs, request ids and times of creation too")
+@click.option("--pixel-gap", type=click.IntRange(0, 255), default=0, metavar="N", help="allowed between pixels [0]")
+@click.option("--slower", type=click.FloatRange(0), default=0.0, metavar="X", help="fail where it is X times as slow")
+@click.option("--json", "as_json", is_flag=True, help="print everything as one JSON object; with --list, one per pair")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="write a page with plots and worst pairs")
+@click.option("--list", "as_list", is_flag=True, help="print a line for every pair, and send nothing")
+@click.option("--har", type=click.Path(path_type=Path), metavar="FILE", help="write the recording as HAR, send nothing")
+@click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
+@lambda function: setting_options(function, OWN, ())
+def replay(file: Path, target: str, arguments: tuple[str, ...], timeout: float, **given: Any) -> None:
+    """Send the requests of a recording to a server, or to a package served for the occasion, and compare the answers.
+
+    Numbers agree by the rules of `panglot check`; the order of keys does not matter; dates and ids are masked; pictures
+    are compared by pixels, streams by their parts. PANGLOT_TOKEN is sent as a token. The exit code is 1 when an answer
+    differs or is missing.
+    """
     from panglot.tools.record.recording import Recording
 
+    own = {name: given.pop(name) for name in OWN_OPTIONS}
     with Recording(file) as recording:
-        if har is not None:
-            _write_har(recording, har)
-        elif as_list:
-            _list(recording, as_json)
-        else:
-            raise StartError("nothing to do", fix="panglot replay --list FILE, or panglot replay --har OUT FILE")
+        if own["har"] is not None:
+            _write_har(recording, own["har"])
+        elif own["as_list"]:
+            _list(recording, own["as_json"])
+        elif not target:
+            raise StartError("there is no target", fix="panglot replay FILE PATH_OR_URL, or panglot replay --list FILE")
+        code = 0 if not target else _replay(recording, target, arguments, timeout, own, given)
         if recording.truncated:
             click.echo(f"{file} ends in the middle of a pair: its process was killed", err=True)
+    sys.exit(code)
 
 
-def _write_har(recording: Any, path: Path) -> None:
+def _replay(
+    recording: Recording, target: str, arguments: tuple[str, ...], timeout: float, own: dict[str, Any], given: Any
+) -> int:
+    import panglot.tools.arrays  # noqa: F401  it says what to install, before a request is sent
+    from panglot.tools.replay import page, report
+    from panglot.tools.replay.findings import Findings
+    from panglot.tools.replay.replaying import replay as replay_all
+    from panglot.tools.replay.sending import Pace
+
+    rules, more = _rules(own), _headers(own["header"])
+    findings = Findings(own["slower"])
+    pace = Pace(own["speed"], own["connections"], timeout)
+    # After Ctrl-C the findings so far are shown.
+    with _opened(target, given, arguments, timeout) as (address, headers), contextlib.suppress(KeyboardInterrupt):
+        replay_all(recording, address, {**headers, **more}, pace, rules, findings)
+    if own["as_json"]:
+        click.echo(json.dumps(findings.as_dict(), indent=2))
+    else:
+        for line in report.lines(findings, str(recording.path), target):
+            click.echo(line)
+    if own["html"]:
+        page.write(findings, own["html"], str(recording.path), target)
+    return findings.exit_code
+
+
+def _rules(own: dict[str, Any]) -> Rules:
+    from panglot.tools.check.compare import Tolerance
+    from panglot.tools.record.json_paths import JsonPath
+    from panglot.tools.replay.answers import Rules
+
+    try:
+        masks = tuple(JsonPath.parse(text) for text in own["mask"])
+    except ValueError as error:
+        raise StartError(str(error)) from None
+    tolerance = Tolerance(own["atol"], own["rtol"], own["strict_types"])
+    return Rules(tolerance, masks, not own["no_default_masks"], own["pixel_gap"])
+
+
+def _headers(words: tuple[str, ...]) -> dict[str, str]:
+    headers = {}
+    for word in words:
+        name, colon, value = word.partition(":")
+        if not colon or not name.strip() or any(mark in word for mark in "\r\n\0"):
+            raise StartError(f"'{brief(word, 40)}' is no header", fix="such as --header 'Authorization: Bearer ...'")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+@contextlib.contextmanager
+def _opened(
+    target: str, given: dict[str, Any], arguments: tuple[str, ...], timeout: float
+) -> Iterator[tuple[ServerAddress, dict[str, str]]]:
+    """The address of the target and the headers it needs; a package is served until this is closed."""
+    from panglot.cli.bench import opened_target
+    from panglot.inputs.addresses import is_address
+    from panglot.tools.running_server import RunningServer
+
+    if is_address(target):
+        client = RunningServer(target)
+        yield client.address, client.headers()
+        return
+    with opened_target(target, given, arguments, "", timeout) as (aim, _):
+        yield aim.client.address, aim.client.headers()
+
+
+def _write_har(recording: Recording, path: Path) -> None:
     """Write the pairs as one document, readable by its owner alone."""
-    import os
-
     from panglot.tools.record import har
 
     try:
@@ -45,14 +152,12 @@ def _write_har(recording: Any, path: Path) -> None:
         raise StartError(f"{path} cannot be written: {error.strerror}", fix="name another file") from None
 
 
-def _list(recording: Any, as_json: bool) -> None:
-    import json
-
+def _list(recording: Recording, as_json: bool) -> None:
     from panglot.tools.record.recording import encoded
 
     for pair in recording.pairs():
         if as_json:
-            click.echo(json.dumps(json.loads(encoded(pair).partition(b"\n")[0])))
+            click.echo(encoded(pair).partition(b"\n")[0].decode())
             continue
         request, answer = pair.request, pair.answer
         outcome = brief(pair.problem, 60) if pair.problem else f"{answer.status} {answer.content_type:.30}"

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from panglot.errors import StartError
 
@@ -146,7 +146,7 @@ class Recording:
             self._raw = path.open("rb")
         except OSError as error:
             raise StartError(f"{path} cannot be read: {error.strerror or error}", fix=FIX) from None
-        self._file: IO[bytes] = gzip.GzipFile(fileobj=self._raw)
+        self._file = gzip.GzipFile(fileobj=self._raw)
         self._line = 0
         try:
             self.head = self._first_line()

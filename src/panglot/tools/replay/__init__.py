@@ -1,0 +1,1 @@
+"""Sending a recording to another server, and comparing every answer with the recorded one."""

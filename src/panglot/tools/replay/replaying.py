@@ -1,0 +1,43 @@
+"""A replay from its first pair to its last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from panglot.inputs.addresses import ServerAddress
+from panglot.tools.record.recording import Pair, RecordedAnswer, Recording
+from panglot.tools.replay.answers import Found, Rules, differences
+from panglot.tools.replay.findings import Findings
+from panglot.tools.replay.pixels import Pixels
+from panglot.tools.replay.sending import Pace, Sender
+
+
+def why_not_sent(pair: Pair) -> str:
+    """Why a pair cannot be replayed; empty where it can."""
+    if not pair.answer.status or pair.problem:
+        return "they have no whole answer"
+    if pair.request.why:
+        return "their requests were redacted" if pair.request.why == "redacted" else "their requests are not whole"
+    return ""
+
+
+def replay(
+    recording: Recording, address: ServerAddress, headers: dict[str, str], pace: Pace, rules: Rules, findings: Findings
+) -> None:
+    """Send what can be sent, compare the answers, and add what differs to the findings."""
+    with Pixels() as pixels:
+
+        def report(pair: Pair, answer: RecordedAnswer, took: float, problem: str) -> None:
+            missing = [Found("unanswered", "", problem)] if problem else []
+            findings.add(pair, answer, took, missing or differences(pair.answer, answer, rules, pixels))
+
+        def sendable() -> Iterator[Pair]:
+            for pair in recording.pairs():
+                why = why_not_sent(pair)
+                if why:
+                    findings.skip(why)
+                else:
+                    yield pair
+
+        asyncio.run(Sender(address, headers, pace, report).run(sendable()))

@@ -1,0 +1,199 @@
+"""Sending the requests of a recording, at the recorded pace, faster, or as fast as some connections can.
+
+Memory does not grow with the recording: a window of pairs is ahead, and each pair is dropped once it is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from panglot.inputs.addresses import ServerAddress
+from panglot.tools.record.framing import Head, Kind, MessageReader, answer_framing
+from panglot.tools.record.recording import Pair, RecordedAnswer
+
+PIECE = 64 << 10
+WINDOW_PAIRS = 256
+WINDOW_BYTES = 64 << 20
+"""How far ahead pairs are read: they lie in the file by their end, and are sent by their beginning."""
+MOST_AT_PACE = 256
+"""Connections that a replay at a pace may use."""
+LARGEST_ANSWER = 1 << 30
+OF_CONNECTION = frozenset(
+    ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect", "te", "upgrade")
+)
+clock = time.perf_counter
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`connections` above 0: as fast as so many can; else the recorded pace, `speed` times as fast."""
+
+    speed: float = 1.0
+    connections: int = 0
+    timeout: float = 60.0
+
+
+def by_beginning(pairs: Iterator[Pair]) -> Iterator[Pair]:
+    """The pairs in the order of their beginnings, as far as a window allows."""
+    window: list[tuple[float, int, Pair]] = []
+    order = itertools.count()
+    size = 0
+    for pair in pairs:
+        heapq.heappush(window, (pair.at, next(order), pair))
+        size += len(pair.request.body) + len(pair.answer.body)
+        while len(window) > WINDOW_PAIRS or (size > WINDOW_BYTES and len(window) > 1):
+            first = heapq.heappop(window)[2]
+            size -= len(first.request.body) + len(first.answer.body)
+            yield first
+    while window:
+        yield heapq.heappop(window)[2]
+
+
+class Sender:
+    """One replay. `report` is called with each pair, the answer to it, and how long that took, in seconds."""
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        headers: dict[str, str],
+        pace: Pace,
+        report: Callable[[Pair, RecordedAnswer, float, str], None],
+    ) -> None:
+        self.address = address
+        self.headers = headers
+        self.pace = pace
+        self.report = report
+        self._idle: list[_Connection] = []
+        self._tls = ssl.create_default_context() if address.secure else None
+
+    async def run(self, pairs: Iterator[Pair]) -> None:
+        """Send all pairs, and wait for the last answer."""
+        pace = self.pace
+        slots = asyncio.Semaphore(pace.connections or MOST_AT_PACE)
+        tasks: set[asyncio.Task[None]] = set()
+        start, first = clock(), None
+        ordered = by_beginning(pairs)
+        while (pair := await asyncio.to_thread(next, ordered, None)) is not None:
+            if not pace.connections:
+                first = pair.at if first is None else first
+                await asyncio.sleep(max(0.0, start + (pair.at - first) / pace.speed - clock()))
+            await slots.acquire()
+            task = asyncio.ensure_future(self._send(pair))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            task.add_done_callback(lambda done: slots.release())
+        await asyncio.gather(*tasks)
+        for connection in self._idle:
+            connection.close()
+
+    async def _send(self, pair: Pair) -> None:
+        connection = self._idle.pop() if self._idle else None
+        request = self._bytes(pair)
+        began = clock()
+        try:
+            async with asyncio.timeout(self.pace.timeout):
+                if connection is not None:
+                    # A server may have closed an idle connection; then nothing of an answer has come.
+                    with contextlib.suppress(Unanswered):
+                        self._done(pair, connection, await connection.ask(request, pair.request.method), began)
+                        return
+                    connection.close()
+                connection = await _Connection.open(self.address, self._tls)
+                began = clock()
+                self._done(pair, connection, await connection.ask(request, pair.request.method), began)
+        except (OSError, TimeoutError, ValueError, Unanswered) as error:
+            if connection is not None:
+                connection.close()
+            why = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            self.report(pair, RecordedAnswer(), clock() - began, why)
+
+    def _done(self, pair: Pair, connection: _Connection, answer: RecordedAnswer, began: float) -> None:
+        took = clock() - began
+        if connection.reusable:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        self.report(pair, answer, took, "")
+
+    def _bytes(self, pair: Pair) -> bytes:
+        request = pair.request
+        given = {name.lower() for name in self.headers}
+        headers = [
+            (name, value)
+            for name, value in request.headers
+            if name.lower() not in OF_CONNECTION and name.lower() not in given
+        ]
+        headers += [("Host", self.address.authority), *self.headers.items()]
+        if request.body or request.method in ("POST", "PUT", "PATCH"):
+            headers.append(("Content-Length", str(len(request.body))))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        head = f"{request.method} {request.target} HTTP/1.1\r\n{lines}\r\n"
+        return head.encode("latin-1", "replace") + request.body
+
+
+class Unanswered(Exception):
+    """The connection was closed before anything of an answer came."""
+
+
+class _Connection:
+    """One connection to the server under test, with one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.reusable = False
+
+    @classmethod
+    async def open(cls, address: ServerAddress, tls: ssl.SSLContext | None) -> _Connection:
+        if address.socket:
+            return cls(*await asyncio.open_unix_connection(address.socket, limit=PIECE))
+        return cls(*await asyncio.open_connection(address.host, address.port, ssl=tls, limit=PIECE))
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def ask(self, request: bytes, method: str) -> RecordedAnswer:
+        """Raises Unanswered, or OSError where an answer breaks off or is no HTTP."""
+        messages = MessageReader(False, lambda head: answer_framing(head, method))
+        final: Head | None = None
+        body: list[bytes] = []
+        self.reusable = False
+        size = 0
+        with contextlib.suppress(OSError):
+            # A server may answer, and close, before it has read the whole request: its answer is read all the same.
+            self._writer.write(request)
+            await self._writer.drain()
+        while True:
+            data = await self._read()
+            pieces = messages.feed(data) if data else messages.finish()
+            for piece in pieces:
+                if piece.kind is Kind.OPAQUE:
+                    raise OSError("the answer is no HTTP/1")
+                if piece.kind is Kind.HEAD and piece.head is not None and int(piece.head.first[0]) >= 200:
+                    final = piece.head
+                size += len(piece.payload)
+                body.append(piece.payload)
+                if piece.kind is Kind.END and final is not None:
+                    closing = "close" in ",".join(final.values("connection")).lower()
+                    self.reusable = bool(data) and final.minor == 1 and not closing
+                    whole = b"".join(body)
+                    status, reason = int(final.first[0]), final.first[1]
+                    return RecordedAnswer(final.headers, [], len(whole), "", whole, status, reason)
+            if size > LARGEST_ANSWER:
+                raise OSError("the answer is too large")
+            if not data:
+                if final is None:
+                    raise Unanswered("the connection was closed without an answer")
+                raise OSError("the answer broke off")
+
+    async def _read(self) -> bytes:
+        try:
+            return await self._reader.read(PIECE)
+        except ConnectionResetError:
+            raise Unanswered("the connection was reset") from None
