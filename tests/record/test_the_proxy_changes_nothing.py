@@ -44,7 +44,10 @@ class Watched(Upstream):
 
 
 ANSWERS = {
-    b"/json": [b'HTTP/1.1 200 OK\r\ncontent-TYPE: application/json\r\nX-Odd:  a\tb \r\nContent-Length: 8\r\n\r\n', b'{"a": 1}'],
+    b"/json": [
+        b"HTTP/1.1 200 OK\r\ncontent-TYPE: application/json\r\nX-Odd:  a\tb \r\nContent-Length: 8\r\n\r\n",
+        b'{"a": 1}',
+    ],
     b"/large": [b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n", BODY],
     b"/chunks": [
         b"HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n4;name=value\r\nabc", b"d\r\n",

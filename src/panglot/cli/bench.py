@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot.cli.durations import duration
-from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
+from panglot.cli.options import OnPackage, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
+from panglot.settings.setting import RECORDING
 from panglot.terminal import printing
 from panglot.terminal.text import visible
 
@@ -45,8 +46,9 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 )  # fmt: skip
 @click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
 @click.option("--connections", type=click.IntRange(1), default=512, metavar="N", help="the most a rate may use [512]")
+@click.option("--recording", type=click.Path(path_type=Path), metavar="FILE", help="send the requests of a recording")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
-@lambda function: setting_options(function, OWN, ())
+@lambda function: setting_options(function, (*OWN, *of_groups(RECORDING)), ())
 def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> None:
     """Load a server, or a package served for the occasion, and show how it does.
 
@@ -58,7 +60,7 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
     from panglot.tools.bench.levels import Options
     from panglot.tools.run.inputs import gather
 
-    names = ("concurrency", "rate", "as_json", "save", "html", "compare", "auto_log", "field")
+    names = ("concurrency", "rate", "as_json", "save", "html", "compare", "auto_log", "field", "recording")
     own = {name: given.pop(name) for name in names}
     numbers = ("duration", "warmup", "even", "connections", "timeout", "check")
     options = Options(**{name: given.pop(name) for name in numbers})
@@ -67,8 +69,13 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
     loads = _loads(own["concurrency"], own["rate"])
     old = figures.read(own["compare"]) if own["compare"] else None
     gathered = gather(inputs) if inputs else []
+    if gathered and own["recording"]:
+        raise StartError("there are inputs and a recording", fix="leave one of them out")
     with opened_target(target, given, arguments, own["field"], options.timeout) as (aim, about):
-        aim.prepare(gathered)
+        if own["recording"]:
+            aim.prepare_recorded(own["recording"])
+        else:
+            aim.prepare(gathered)
         done = _measure(aim, target, loads, options, quiet=own["as_json"])
     if own["auto_log"] is None:
         own["auto_log"] = bool(aim.about.api.get("autolog")) and not own["as_json"]

@@ -13,7 +13,7 @@ import click
 
 from panglot.cli.options import PER_INPUT, OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
-from panglot.settings.setting import ACCESS, HTTP
+from panglot.settings.setting import ACCESS, HTTP, RECORDING
 from panglot.terminal import printing
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.option(
     "--json", "as_json", is_flag=True, help="print JSON: an object for two files, else a list of one for each input"
 )
-@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), (), PER_INPUT)
+@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS, RECORDING)), (), PER_INPUT)
 def check(words: tuple[str, ...], against: str | None, arguments: tuple[str, ...], **given: Any) -> None:
     """Compare two saved results, or a package with another one stage by stage.
 

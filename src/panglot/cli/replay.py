@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot.cli.durations import duration
-from panglot.cli.options import OnPackage, setting_options
+from panglot.cli.options import OnPackage, of_groups, setting_options
 from panglot.errors import StartError
+from panglot.settings.setting import RECORDING
 from panglot.terminal.text import brief
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ OWN_OPTIONS = (
 @click.option("--list", "as_list", is_flag=True, help="print a line for every pair, and send nothing")
 @click.option("--har", type=click.Path(path_type=Path), metavar="FILE", help="write the recording as HAR, send nothing")
 @click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
-@lambda function: setting_options(function, OWN, ())
+@lambda function: setting_options(function, (*OWN, *of_groups(RECORDING)), ())
 def replay(file: Path, target: str, arguments: tuple[str, ...], timeout: float, **given: Any) -> None:
     """Send the requests of a recording to a server, or to a package served for the occasion, and compare the answers.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot.cli.options import PER_INPUT, OnPackage, chosen_form, of_groups, resolve_package, setting_options, warn
-from panglot.settings.setting import ACCESS, HTTP
+from panglot.settings.setting import ACCESS, HTTP, RECORDING
 
 if TYPE_CHECKING:
     from panglot.packages.package import Package
@@ -33,7 +33,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.option("--concurrency", type=click.IntRange(1), default=1, metavar="N", help="inputs in work at once [1]")
 @click.option("--save", type=click.Path(path_type=Path), metavar="OUT.npy", help="save the results as arrays by name")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
-@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), (), PER_INPUT)
+@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS, RECORDING)), (), PER_INPUT)
 def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Path | None, **given: Any) -> None:
     """Run the package at PATH on each INPUT, without a server: files, folders, globs, JSON, lines of JSON, or -.
 

@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -40,6 +41,9 @@ from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, Repository
 from panglot.web.tls import tls_context
+
+if TYPE_CHECKING:
+    from panglot.tools.record.recorder import Recorder
 
 log = logging.getLogger("panglot")
 
@@ -119,6 +123,7 @@ class Serving:
         self.settings = settings = plan.settings
         self.rules = rules
         self.metrics = Metrics()
+        self.recorder = self._recorder()
         if journal is not None:
             self.metrics.log_lines_dropped = lambda: journal.dropped
         quota = Quota(settings)
@@ -133,6 +138,10 @@ class Serving:
         self.fronts = [Front(models, settings, self.metrics, rules, quota) for models in served]
         for front in self.fronts:
             front.app = app.build(front)
+            if self.recorder is not None:
+                from panglot.serving.recording import recorded
+
+                front.recorded = functools.partial(recorded, recorder=self.recorder)
         if plan.planner is not None and plan.planner.folder is not None:
             repository = FolderRepository(self.model_host, plan.planner)
             self.models.absent = repository.absent
@@ -176,6 +185,18 @@ class Serving:
                 front.spool.close()
             if self.tracing is not None:
                 self.tracing.close()
+            if self.recorder is not None:
+                await asyncio.to_thread(self.recorder.close)
+                log.info("recorded %s", self.recorder.summary())
+
+    def _recorder(self) -> Recorder | None:
+        """What records the traffic, where that is wanted. Raises StartError when its file cannot be created."""
+        if not self.settings.record:
+            return None
+        from panglot.serving.recording import recorder_of
+
+        rules = self.rules
+        return recorder_of(self.settings, (rules.token, rules.control_token, rules.metrics_token))
 
     # Signals
 

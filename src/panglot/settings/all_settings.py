@@ -25,6 +25,7 @@ from panglot.settings.setting import (
     MODEL,
     MODELS,
     RAY,
+    RECORDING,
     SERVER,
     VIDEO,
     WORKERS,
@@ -328,6 +329,25 @@ class Settings:
     otel_endpoint: str = setting(
         "", "OpenTelemetry collector (OTLP over HTTP) that gets a span per request", "str", group=LOGS, metavar="URL"
     )
+
+    record: str = setting("", "file to record requests and answers to; credentials are never written", "str",
+                          group=RECORDING, metavar="FILE")  # fmt: skip
+    record_redact: tuple[str, ...] = setting(
+        (), "headers, and places in JSON such as /user/name, that are not written", "words", group=RECORDING
+    )
+    record_every: int = setting(1, "record one of so many exchanges", "int", group=RECORDING, least=1)
+    record_failures: bool = setting(False, "record only answers of status 400 and above", "bool", group=RECORDING)
+    record_paths: tuple[str, ...] = setting((), "record only these paths, such as /v1/*", "words", group=RECORDING)
+    record_max_body: int = setting(16 * MIB, "longer bodies are left out", "size", group=RECORDING, least=0)
+    record_memory: int = setting(
+        256 * MIB, "memory for what is not on the disk yet; beyond it pairs are dropped", "size", group=RECORDING,
+        least=65536,
+    )  # fmt: skip
+    record_rotate_size: int = setting(0, "begin a new file at this size; 0: never", "size", group=RECORDING, least=0)
+    record_rotate_age: float = setting(
+        0.0, "begin a new file after this time; 0: never", "seconds", group=RECORDING, least=0
+    )
+    record_retain: int = setting(0, "older files to retain; 0: all", "int", group=RECORDING, least=0)
     log_line: int = setting(
         16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )

@@ -12,11 +12,12 @@ WORKERS = "Workers"
 BATCHES = "Batches and queue"
 ACCESS = "Access"
 LOGS = "Logs"
+RECORDING = "Recording"
 RAY = "Ray"
 MODELS = "Several models"
 SERVER, MODEL = "server", "model"
 """Whether a setting is for the whole server, or for each of its models."""
-SERVER_GROUPS = (HTTP, ACCESS, LOGS, MODELS, RAY)
+SERVER_GROUPS = (HTTP, ACCESS, LOGS, RECORDING, MODELS, RAY)
 
 
 def setting(  # noqa: PLR0913  each is one column of the table below

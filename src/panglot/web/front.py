@@ -62,6 +62,8 @@ class Front:
         self.origins = Origins(settings.cors_origin)
         self.observers: list[Callable[..., None]] = []
         """Called for every answered exchange with the exchange, status, stage times and total microseconds."""
+        self.recorded: Callable[[Any], Any] | None = None
+        """Makes the callbacks of a connection whose traffic is recorded; set by the code that makes the front."""
         self._prefix = os.urandom(4).hex().encode()
         self._count = itertools.count(1)
         self.live = Live(self)

@@ -12,11 +12,15 @@ from panglot.errors import StartError
 from panglot.inputs.base import About, ClientRequest, Given
 from panglot.tools.doctor import selftest
 from panglot.tools.listening import listener, socket_listener
+from panglot.tools.record.recording import Recording, request_bytes, why_not_sent
 from panglot.tools.run.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
 from panglot.tools.running_server import RunningServer
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
 TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")
+BAD = 400
+MOST_RECORDED, MOST_RECORDED_BYTES = 10_000, 256 << 20
+"""How much of a recording is a load: the generator has all requests in memory."""
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -75,6 +79,24 @@ class BenchTarget:
             if isinstance(entry, UnreadableInput):
                 raise StartError(f"{entry.name}: {entry.problem}", fix="leave it out, or panglot run to see which work")
             self._add(entry)
+
+    def prepare_recorded(self, path: Path) -> None:
+        """Take the requests of a recording, and what was answered to them, as far as memory for the load allows.
+
+        Raises StartError when there is none that can be sent.
+        """
+        size = 0
+        with Recording(path) as recording:
+            for pair in recording.pairs():
+                if why_not_sent(pair) or pair.answer.status >= BAD:
+                    continue
+                size += len(pair.request.body) + len(pair.answer.body)
+                if self.requests and (size > MOST_RECORDED_BYTES or len(self.requests) == MOST_RECORDED):
+                    break
+                self.requests.append(request_bytes(pair, self.client.address.authority, self.client.headers()))
+                self.answers.append(pair.answer.body)
+        if not self.requests:
+            raise StartError(f"{path} has no request that can be sent", fix="panglot replay --list shows its pairs")
 
     def _add(self, given: Given | OwnExample) -> None:
         request = request_for(self.about, given)

@@ -47,6 +47,8 @@ class Options:
     rotate_age: float = 0.0
     retain: int = 0
     """Files before the current one that are not deleted; 0: all."""
+    secrets: tuple[str, ...] = ()
+    """Values that are never written, in whatever header or address they stand."""
 
 
 class Recorder:
@@ -57,7 +59,7 @@ class Recorder:
         self.options = options
         self.sampler = Sampler(options.sampling)
         try:
-            self._redaction = Redaction(options.redact)
+            self._redaction = Redaction(options.redact, options.secrets)
         except ValueError as error:
             raise StartError(str(error)) from None
         self._on_end = on_end

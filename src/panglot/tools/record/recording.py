@@ -18,7 +18,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +32,10 @@ LEVEL = 1
 LONGEST_LINE = 4 << 20
 LARGEST_BODY = 1 << 30
 PIECE = 1 << 20
+OF_CONNECTION = frozenset(
+    ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect", "te", "upgrade")
+)
+"""Headers that belong to the connection, and are made anew for another one."""
 FIX = "record it with: panglot record --to URL -o FILE"
 
 
@@ -87,6 +91,30 @@ class Pair:
     @property
     def failed(self) -> bool:
         return bool(self.problem) or not 0 < self.answer.status < 400
+
+
+# Sending again
+
+
+def why_not_sent(pair: Pair) -> str:
+    """Why a pair cannot be replayed; empty where it can."""
+    if not pair.answer.status or pair.problem:
+        return "they have no whole answer"
+    if pair.request.why:
+        return "their requests were redacted" if pair.request.why == "redacted" else "their requests are not whole"
+    return ""
+
+
+def request_bytes(pair: Pair, host: str, more: Mapping[str, str]) -> bytes:
+    """The request of a pair for a server of this name, with further headers in place of recorded ones."""
+    request = pair.request
+    left_out = OF_CONNECTION | {name.lower() for name in more}
+    headers = [(name, value) for name, value in request.headers if name.lower() not in left_out]
+    headers += [("Host", host), *more.items()]
+    if request.body or request.method in ("POST", "PUT", "PATCH"):
+        headers.append(("Content-Length", str(len(request.body))))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    return f"{request.method} {request.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1", "replace") + request.body
 
 
 # Writing

@@ -60,8 +60,9 @@ def is_secret(name: str) -> bool:
 class Redaction:
     """The rules of one recording. A rule that begins with a slash is a place in JSON bodies, others name headers."""
 
-    def __init__(self, rules: Iterable[str] = ()) -> None:
-        """Raises ValueError for a path that cannot be read."""
+    def __init__(self, rules: Iterable[str] = (), secrets: Iterable[str] = ()) -> None:
+        """`secrets` are values that no header and no address may show. Raises ValueError for a path that is none."""
+        self.secrets = tuple(secret for secret in secrets if secret)
         rules = tuple(rules)
         self.paths = [JsonPath.parse(rule) for rule in rules if rule.startswith(("/", "["))]
         self.headers = frozenset(rule.lower() for rule in rules if not rule.startswith(("/", "[")))
@@ -70,6 +71,8 @@ class Redaction:
         """Take everything secret out of a pair, in place. Names of what was taken are noted in `withheld`."""
         request = pair.request
         request.target, names = without_secrets(request.target, self.headers)
+        for secret in self.secrets:
+            request.target = request.target.replace(secret, SUBSTITUTE)
         self._clean(request)
         request.withheld += [f"?{name}" for name in names]
         self._clean(pair.answer)
@@ -77,7 +80,7 @@ class Redaction:
     def _clean(self, message: Message) -> None:
         stored = []
         for name, value in message.headers:
-            if is_secret(name) or name.lower() in self.headers:
+            if is_secret(name) or name.lower() in self.headers or any(secret in value for secret in self.secrets):
                 message.withheld.append(name.lower())
             elif name.lower() in ADDRESSES:
                 stored.append((name, without_secrets(value, self.headers)[0]))

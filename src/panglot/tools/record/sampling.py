@@ -21,6 +21,8 @@ class Sampling:
     """Patterns of paths, such as /v1/*; none: all paths."""
     headers: tuple[tuple[str, str], ...] = ()
     """Names and patterns of values that the request must have."""
+    not_got: tuple[str, ...] = ()
+    """Patterns of paths whose GET and HEAD requests are left out."""
 
 
 def header_rule(text: str) -> tuple[str, str]:
@@ -38,10 +40,13 @@ class Sampler:
         self._allowance = max(1.0, rules.per_second)
         self._at = 0.0
 
-    def wants(self, target: str, headers: Sequence[tuple[str, str]], now: float) -> bool:
+    def wants(self, target: str, headers: Sequence[tuple[str, str]], now: float, method: str = "POST") -> bool:
         """Whether to record the exchange of a request whose head has come. With `only_failures`, whether perhaps."""
         rules = self.rules
-        if rules.paths and not _matches_any(target.partition("?")[0], rules.paths):
+        path = target.partition("?")[0]
+        if rules.paths and not _matches_any(path, rules.paths):
+            return False
+        if rules.not_got and method in ("GET", "HEAD") and _matches_any(path, rules.not_got):
             return False
         if rules.headers and not all(_has(headers, name, pattern) for name, pattern in rules.headers):
             return False

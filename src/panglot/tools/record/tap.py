@@ -115,7 +115,7 @@ class ConnectionTap:
     def _begin(self, head: Head) -> None:
         recorder = self._recorder
         recorded = recorder.recording and not self._answers.opaque
-        if recorded and not recorder.sampler.wants(head.first[1], head.headers, self._begun):
+        if recorded and not recorder.sampler.wants(head.first[1], head.headers, self._begun, head.first[0]):
             recorder.skipped += 1
             recorded = False
         if recorded and not recorder.take(PAIR_COST):

@@ -6,20 +6,11 @@ import asyncio
 from collections.abc import Iterator
 
 from panglot.inputs.addresses import ServerAddress
-from panglot.tools.record.recording import Pair, RecordedAnswer, Recording
+from panglot.tools.record.recording import Pair, RecordedAnswer, Recording, why_not_sent
 from panglot.tools.replay.answers import Found, Rules, differences
 from panglot.tools.replay.findings import Findings
 from panglot.tools.replay.pixels import Pixels
 from panglot.tools.replay.sending import Pace, Sender
-
-
-def why_not_sent(pair: Pair) -> str:
-    """Why a pair cannot be replayed; empty where it can."""
-    if not pair.answer.status or pair.problem:
-        return "they have no whole answer"
-    if pair.request.why:
-        return "their requests were redacted" if pair.request.why == "redacted" else "their requests are not whole"
-    return ""
 
 
 def replay(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from panglot.inputs.addresses import ServerAddress
 from panglot.tools.record.framing import Head, Kind, MessageReader, answer_framing
-from panglot.tools.record.recording import Pair, RecordedAnswer
+from panglot.tools.record.recording import Pair, RecordedAnswer, request_bytes
 
 PIECE = 64 << 10
 WINDOW_PAIRS = 256
@@ -25,9 +25,6 @@ WINDOW_BYTES = 64 << 20
 MOST_AT_PACE = 256
 """Connections that a replay at a pace may use."""
 LARGEST_ANSWER = 1 << 30
-OF_CONNECTION = frozenset(
-    ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect", "te", "upgrade")
-)
 clock = time.perf_counter
 
 
@@ -95,7 +92,7 @@ class Sender:
 
     async def _send(self, pair: Pair) -> None:
         connection = self._idle.pop() if self._idle else None
-        request = self._bytes(pair)
+        request = request_bytes(pair, self.address.authority, self.headers)
         began = clock()
         try:
             async with asyncio.timeout(self.pace.timeout):
@@ -121,21 +118,6 @@ class Sender:
         else:
             connection.close()
         self.report(pair, answer, took, "")
-
-    def _bytes(self, pair: Pair) -> bytes:
-        request = pair.request
-        given = {name.lower() for name in self.headers}
-        headers = [
-            (name, value)
-            for name, value in request.headers
-            if name.lower() not in OF_CONNECTION and name.lower() not in given
-        ]
-        headers += [("Host", self.address.authority), *self.headers.items()]
-        if request.body or request.method in ("POST", "PUT", "PATCH"):
-            headers.append(("Content-Length", str(len(request.body))))
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        head = f"{request.method} {request.target} HTTP/1.1\r\n{lines}\r\n"
-        return head.encode("latin-1", "replace") + request.body
 
 
 class Unanswered(Exception):

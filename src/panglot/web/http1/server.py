@@ -78,8 +78,9 @@ class WebServer:
         """Accept connections, and begin to sweep them."""
         loop = asyncio.get_running_loop()
         create = loop.create_unix_server if self.sock.family == socket.AF_UNIX else loop.create_server
+        with_callbacks = self.front.recorded or callbacks
         self._server = await create(
-            lambda: callbacks(HttpConnection(self.front, self.config, self.state, loop)),
+            lambda: with_callbacks(HttpConnection(self.front, self.config, self.state, loop)),
             sock=self.sock,
             backlog=BACKLOG,
             ssl=self.tls,

@@ -1,0 +1,123 @@
+"""`serve --record FILE`: a tap on every HTTP/1 connection of our own server. Other servers never load this module.
+
+The callbacks of a connection are wrapped when the connection is made, so that a server that does not record has nothing
+more on its way of a request. gRPC has a port of its own and is not recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from panglot.settings import Settings
+from panglot.tools.record.recorder import Options, Recorder
+from panglot.tools.record.sampling import Sampling
+from panglot.tools.record.tap import ConnectionTap
+from panglot.web.http1.connection import ConnectionCallbacks, HttpConnection, callbacks
+
+log = logging.getLogger("panglot.record")
+CLIENT_GONE = "the client disconnected"
+NEUTRAL = (
+    "/", "/metrics", "/docs", "/docs/*", "/openapi.json", "/status", "/status.json", "/live*", "/assets/*", "/pages/*",
+    "/favicon.ico", "/v2/health/*", "/v2/models/*/ready", "/models/*/openapi.json", "/models/*/docs*",
+)  # fmt: skip
+"""GET requests to these paths are about the server, not for the script."""
+
+
+def recorder_of(settings: Settings, secrets: Iterable[bytes]) -> Recorder:
+    """The recorder that settings name. Raises StartError when its file cannot be created."""
+    return Recorder(
+        Options(
+            Path(settings.record),
+            "panglot serve",
+            Sampling(
+                settings.record_every,
+                only_failures=settings.record_failures,
+                paths=settings.record_paths,
+                not_got=NEUTRAL,
+            ),
+            settings.record_redact,
+            settings.record_max_body,
+            settings.record_memory,
+            settings.record_rotate_size,
+            settings.record_rotate_age,
+            settings.record_retain,
+            tuple(secret.decode("latin-1") for secret in secrets if secret),
+        )
+    )
+
+
+def recorded(connection: HttpConnection, recorder: Recorder) -> asyncio.BufferedProtocol:
+    """The protocol to give to a transport, as `callbacks` makes it, with a tap in it."""
+    seen = cast(ConnectionCallbacks, callbacks(connection))
+    tap = _GuardedTap(recorder)
+    reader = connection.reader
+
+    def connection_made(transport: Any) -> None:
+        seen.connection_made(_TappedTransport(transport, tap))
+
+    def buffer_updated(count: int) -> None:
+        # Before the reader sees the bytes: it may answer at once, and the answer belongs to the request.
+        tap.request(bytes(reader.reads_to[:count]))
+        seen.buffer_updated(count)
+
+    def connection_lost(error: Exception | None) -> None:
+        tap.closed()
+        seen.connection_lost(error)
+
+    wrapped = seen._replace(
+        connection_made=connection_made, buffer_updated=buffer_updated, connection_lost=connection_lost
+    )
+    return cast(asyncio.BufferedProtocol, wrapped)
+
+
+class _GuardedTap:
+    """A tap whose faults end the tap and nothing else."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._tap: ConnectionTap | None = ConnectionTap(recorder)
+
+    def request(self, data: bytes) -> None:
+        self._note(lambda tap: deque(tap.request(data), 0))
+
+    def answer(self, data: Any) -> None:
+        self._note(lambda tap: tap.answer(bytes(data)))
+
+    def closed(self) -> None:
+        self._note(lambda tap: tap.closed(CLIENT_GONE))
+
+    def _note(self, note: Callable[[ConnectionTap], object]) -> None:
+        if self._tap is None:
+            return
+        try:
+            note(self._tap)
+        except Exception:
+            self._tap = None
+            log.exception("an exchange could not be recorded; it was served")
+
+
+class _TappedTransport:
+    """A transport that lets the tap see what is written."""
+
+    def __init__(self, transport: asyncio.Transport, tap: _GuardedTap) -> None:
+        self._transport = transport
+        self._tap = tap
+        self.get_write_buffer_size = transport.get_write_buffer_size
+        self.get_extra_info = transport.get_extra_info
+
+    def write(self, data: Any) -> None:
+        self._transport.write(data)
+        self._tap.answer(data)
+
+    def writelines(self, pieces: Iterable[Any]) -> None:
+        pieces = list(pieces)
+        self._transport.writelines(pieces)
+        for piece in pieces:
+            self._tap.answer(piece)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
