@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from panglot.tools.record.json_paths import JsonPath
-from panglot.tools.record.recorder import Options, Recorder
-from panglot.tools.record.recording import Pair, RecordedAnswer, RecordedRequest
+from panglot.recording.json_paths import JsonPath
+from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
 from panglot.tools.replay.answers import Found, Rules, differences
 from panglot.tools.replay.pixels import Pixels
 from panglot.tools.replay.sending import by_beginning
@@ -153,7 +153,7 @@ def made(request: bytes, answer: bytes, kind: str = "application/json", target: 
 
 
 def write(path: Path, *pairs: Pair) -> None:
-    recorder = Recorder(Options(path))
+    recorder = Recorder(RecorderOptions(path))
     for pair in pairs:
         recorder.offer(pair, 0)
     recorder.close()

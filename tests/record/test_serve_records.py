@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from panglot.tools.record.recording import Pair, Recording
+from panglot.recording.recording import Pair, Recording
 from support.server import PACKAGES, panglot, serving
 
 

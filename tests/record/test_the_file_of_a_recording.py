@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from panglot.errors import StartError
-from panglot.tools.record import recording
-from panglot.tools.record.json_paths import JsonPath, replaced
-from panglot.tools.record.recorder import Options, Recorder
-from panglot.tools.record.recording import Pair, RecordedAnswer, RecordedRequest, Recording
-from panglot.tools.record.redaction import Redaction, is_secret
-from panglot.tools.record.sampling import Sampler, Sampling, header_rule
+from panglot.recording import recording
+from panglot.recording.json_paths import JsonPath, replaced
+from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest, Recording
+from panglot.recording.redaction import Redaction, is_secret
+from panglot.recording.sampling import Sampler, SamplingRules, header_rule
 from support.server import panglot, wait_until
 
 JSON = ("Content-Type", "application/json")
@@ -31,7 +31,7 @@ def pair(body: bytes = b'{"a": 1}', target: str = "/predict", *headers: tuple[st
 
 
 def written(path: Path, *pairs: Pair, **options: object) -> Recorder:
-    recorder = Recorder(Options(path, **options))  # type: ignore[arg-type]
+    recorder = Recorder(RecorderOptions(path, **options))  # type: ignore[arg-type]
     for each in pairs:
         assert recorder.take(100)
         recorder.offer(each, 100)
@@ -76,7 +76,7 @@ def test_its_owner_alone_may_read_it_and_an_older_one_is_put_aside(tmp_path: Pat
     other = tmp_path / "notes.txt"
     other.write_text("mine")
     with pytest.raises(StartError, match="exists and is no recording"):
-        Recorder(Options(other))
+        Recorder(RecorderOptions(other))
     assert other.read_text() == "mine"
 
 
@@ -156,7 +156,7 @@ def test_a_full_disk_ends_the_recording_and_leaves_a_whole_file(tmp_path: Path) 
     path = tmp_path / "old.rec"
     said: list[str] = []
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    recorder = Recorder(Options(path), said.append)
+    recorder = Recorder(RecorderOptions(path), said.append)
     recorder.offer(pair(), 0)
     wait_until(lambda: recorder.pairs == 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1000, before[1]))
@@ -175,7 +175,7 @@ def test_a_full_disk_ends_the_recording_and_leaves_a_whole_file(tmp_path: Path) 
 
 
 def test_rotation_by_size_retains_as_many_files_as_wanted(tmp_path: Path) -> None:
-    recorder = Recorder(Options(tmp_path / "old.rec", rotate_size=30_000, retain=2))
+    recorder = Recorder(RecorderOptions(tmp_path / "old.rec", rotate_size=30_000, retain=2))
     for number in range(5):
         recorder.offer(pair(os.urandom(40_000)), 0)
         wait_until(lambda number=number: recorder.pairs == number + 1)
@@ -185,7 +185,7 @@ def test_rotation_by_size_retains_as_many_files_as_wanted(tmp_path: Path) -> Non
 
 
 def test_rotation_by_age(tmp_path: Path) -> None:
-    recorder = Recorder(Options(tmp_path / "old.rec", rotate_age=0.01))
+    recorder = Recorder(RecorderOptions(tmp_path / "old.rec", rotate_age=0.01))
     time.sleep(0.02)
     recorder.offer(pair(), 0)
     wait_until(lambda: recorder.files)
@@ -194,7 +194,7 @@ def test_rotation_by_age(tmp_path: Path) -> None:
 
 
 def test_memory_has_a_limit(tmp_path: Path) -> None:
-    recorder = Recorder(Options(tmp_path / "old.rec", memory=1000))
+    recorder = Recorder(RecorderOptions(tmp_path / "old.rec", memory=1000))
     assert recorder.take(900)
     assert not recorder.take(200)
     recorder.give_back(900)
@@ -203,15 +203,15 @@ def test_memory_has_a_limit(tmp_path: Path) -> None:
 
 
 def test_sampling() -> None:
-    every = Sampler(Sampling(every=3))
+    every = Sampler(SamplingRules(every=3))
     assert [every.wants("/", [], 0.0) for _ in range(6)] == [True, False, False] * 2
-    rate = Sampler(Sampling(per_second=2))
+    rate = Sampler(SamplingRules(per_second=2))
     assert [rate.wants("/", [], at) for at in (1.0, 1.0, 1.0, 1.1, 1.6)] == [True, True, False, False, True]
-    route = Sampler(Sampling(paths=("/v1/*",), headers=(header_rule("X-Env: prod*"),)))
+    route = Sampler(SamplingRules(paths=("/v1/*",), headers=(header_rule("X-Env: prod*"),)))
     assert route.wants("/v1/chat?a=1", [("x-env", "production")], 0.0)
     assert not route.wants("/v2", [("x-env", "production")], 0.0)
     assert not route.wants("/v1/chat", [("x-env", "test")], 0.0)
-    failures = Sampler(Sampling(only_failures=True))
+    failures = Sampler(SamplingRules(only_failures=True))
     assert [failures.wants_answer(status, False, 0.0) for status in (200, 500)] == [False, True]
 
 

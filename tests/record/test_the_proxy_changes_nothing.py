@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot.tools.record.recording import Pair, Recording
+from panglot.recording.recording import Pair, Recording
 from support import certificates
 from support.server import panglot, wait_until
 from support.upstream import RecordingProxy, Upstream, reading_request, received, recorded

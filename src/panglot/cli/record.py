@@ -13,8 +13,8 @@ from panglot.cli.durations import duration, size
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
+    from panglot.recording.recorder import Recorder
     from panglot.tools.record.proxy import Upstream
-    from panglot.tools.record.recorder import Recorder
 
 
 @click.command()
@@ -44,20 +44,20 @@ def record(url: str, output: Path, host: str, port: int, **given: Any) -> None:
     recording, not the service. gRPC passes and is not recorded. Ends with Ctrl-C.
     """
     from panglot.logs import lines
+    from panglot.recording.recorder import Recorder, RecorderOptions
+    from panglot.recording.sampling import SamplingRules, header_rule
     from panglot.tools.record.proxy import upstream
-    from panglot.tools.record.recorder import Options, Recorder
-    from panglot.tools.record.sampling import Sampling, header_rule
 
     lines.configure("human", "info")
     service = upstream(url, given["keep_host"], given["ca"])
-    sampling = Sampling(
+    sampling = SamplingRules(
         given["every"],
         given["per_second"],
         given["only_failures"],
         given["only_path"],
         tuple(header_rule(text) for text in given["only_header"]),
     )
-    options = Options(
+    options = RecorderOptions(
         output, str(service.address), sampling, given["redact"], given["max_body"], given["memory"],
         given["rotate_size"], given["rotate_age"], given["retain"],
     )  # fmt: skip

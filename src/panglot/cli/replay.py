@@ -20,7 +20,7 @@ from panglot.terminal.text import brief
 
 if TYPE_CHECKING:
     from panglot.inputs.addresses import ServerAddress
-    from panglot.tools.record.recording import Recording
+    from panglot.recording.recording import Recording
     from panglot.tools.replay.answers import Rules
 
 OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level", "tls_cert", "tls_key")
@@ -60,7 +60,7 @@ def replay(file: Path, target: str, arguments: tuple[str, ...], timeout: float, 
     are compared by pixels, streams by their parts. PANGLOT_TOKEN is sent as a token. The exit code is 1 when an answer
     differs or is missing.
     """
-    from panglot.tools.record.recording import Recording
+    from panglot.recording.recording import Recording
 
     own = {name: given.pop(name) for name in OWN_OPTIONS}
     with Recording(file) as recording:
@@ -83,11 +83,11 @@ def _replay(
     from panglot.tools.replay import page, report
     from panglot.tools.replay.findings import Findings
     from panglot.tools.replay.replaying import replay as replay_all
-    from panglot.tools.replay.sending import Pace
+    from panglot.tools.replay.sending import ReplayPace
 
     rules, more = _rules(own), _headers(own["header"])
     findings = Findings(own["slower"])
-    pace = Pace(own["speed"], own["connections"], timeout)
+    pace = ReplayPace(own["speed"], own["connections"], timeout)
     # After Ctrl-C the findings so far are shown.
     with _opened(target, given, arguments, timeout) as (address, headers), contextlib.suppress(KeyboardInterrupt):
         replay_all(recording, address, {**headers, **more}, pace, rules, findings)
@@ -102,8 +102,8 @@ def _replay(
 
 
 def _rules(own: dict[str, Any]) -> Rules:
+    from panglot.recording.json_paths import JsonPath
     from panglot.tools.check.compare import Tolerance
-    from panglot.tools.record.json_paths import JsonPath
     from panglot.tools.replay.answers import Rules
 
     try:
@@ -154,7 +154,7 @@ def _write_har(recording: Recording, path: Path) -> None:
 
 
 def _list(recording: Recording, as_json: bool) -> None:
-    from panglot.tools.record.recording import encoded
+    from panglot.recording.recording import encoded
 
     for pair in recording.pairs():
         if as_json:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
+from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.sampling import SamplingRules
+from panglot.recording.tap import ConnectionTap
 from panglot.settings import Settings
-from panglot.tools.record.recorder import Options, Recorder
-from panglot.tools.record.sampling import Sampling
-from panglot.tools.record.tap import ConnectionTap
 from panglot.web.http1.connection import ConnectionCallbacks, HttpConnection, callbacks
 
 log = logging.getLogger("panglot.record")
@@ -31,10 +31,10 @@ NEUTRAL = (
 def recorder_of(settings: Settings, secrets: Iterable[bytes]) -> Recorder:
     """The recorder that settings name. Raises StartError when its file cannot be created."""
     return Recorder(
-        Options(
+        RecorderOptions(
             Path(settings.record),
             "panglot serve",
-            Sampling(
+            SamplingRules(
                 settings.record_every,
                 only_failures=settings.record_failures,
                 paths=settings.record_paths,

@@ -43,7 +43,7 @@ from panglot.web.models import Model, Repository
 from panglot.web.tls import tls_context
 
 if TYPE_CHECKING:
-    from panglot.tools.record.recorder import Recorder
+    from panglot.recording.recorder import Recorder
 
 log = logging.getLogger("panglot")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from panglot.errors import StartError
 from panglot.inputs.base import About, ClientRequest, Given
+from panglot.recording.recording import Recording, request_bytes, why_not_sent
 from panglot.tools.doctor import selftest
 from panglot.tools.listening import listener, socket_listener
-from panglot.tools.record.recording import Recording, request_bytes, why_not_sent
 from panglot.tools.run.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
 from panglot.tools.running_server import RunningServer
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from panglot import __version__
-from panglot.tools.record.recording import Message, Pair, Recording
+from panglot.recording.recording import Message, Pair, Recording
 
 
 def lines(recording: Recording) -> Iterator[str]:

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from panglot.errors import StartError
 from panglot.inputs.addresses import ServerAddress, server_address
-from panglot.tools.record.framing import Kind, Piece
-from panglot.tools.record.recorder import Recorder
-from panglot.tools.record.tap import ConnectionTap
+from panglot.recording.framing import Kind, Piece
+from panglot.recording.recorder import Recorder
+from panglot.recording.tap import ConnectionTap
 
 log = logging.getLogger("panglot.record")
 PIECE = 64 << 10
@@ -202,7 +202,7 @@ class _Connection:
         host = self.service.host
         if piece.kind is not Kind.HEAD or not host or piece.head is None or len(piece.head.values("host")) != 1:
             return piece.raw
-        return HOST.sub(lambda found: found[1] + host.encode(), piece.raw, count=1)
+        return HOST.sub(lambda parsed: parsed[1] + host.encode(), piece.raw, count=1)
 
     async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter) -> None:
         """Write to the service. What a service that has closed does not read is thrown away, as its kernel would."""

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from panglot.recording.json_paths import JsonPath, escaped, replaced
+from panglot.recording.recording import RecordedAnswer
+from panglot.recording.redaction import EVENTS, JSON_LINES, decoded
 from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
-from panglot.tools.record.json_paths import JsonPath, escaped, replaced
-from panglot.tools.record.recording import RecordedAnswer
-from panglot.tools.record.redaction import EVENTS, JSON_LINES, decoded
 from panglot.tools.replay.pixels import Pixels
 
 MASKED = "<masked>"
@@ -170,7 +170,7 @@ def _judged(left: dict[str, Any], right: dict[str, Any], rules: Rules) -> list[F
                        {key: right[key] for key in right if key not in halves}, rules.tolerance)  # fmt: skip
     if halves:
         verdicts += compare({key: left[key] for key in halves}, {key: right[key] for key in halves & set(right)}, wide)
-    return [found for verdict in verdicts if verdict.differs and (found := _found(verdict))]
+    return [noted for verdict in verdicts if verdict.differs and (noted := _found(verdict))]
 
 
 def _found(verdict: Verdict) -> Found:

@@ -9,8 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from panglot.recording.recording import Pair, RecordedAnswer
 from panglot.tools.bench.histogram import FineHistogram
-from panglot.tools.record.recording import Pair, RecordedAnswer
 from panglot.tools.replay.answers import Found
 
 MOST_GROUPS = 500
@@ -23,7 +23,7 @@ SERIOUS = ("unanswered", "status", "type", "parts", "missing key", "new key", "s
 
 
 @dataclass
-class Group:
+class DifferenceGroup:
     """Differences of one kind at one place. `count` is in how many pairs."""
 
     kind: str
@@ -82,7 +82,7 @@ class Findings:
     def __init__(self, slower: float = 0.0) -> None:
         self.compared = self.different = self.unanswered = self.skipped = 0
         self.skipped_why: dict[str, int] = defaultdict(int)
-        self.groups: dict[tuple[str, str], Group] = {}
+        self.groups: dict[tuple[str, str], DifferenceGroup] = {}
         self.sides = Sides()
         self.withheld: set[str] = set()
         self.refused = 0
@@ -95,48 +95,48 @@ class Findings:
         self.skipped += 1
         self.skipped_why[why] += 1
 
-    def add(self, pair: Pair, answer: RecordedAnswer, took: float, found: list[Found]) -> None:
+    def add(self, pair: Pair, answer: RecordedAnswer, took: float, noted: list[Found]) -> None:
         """Note what came of one pair."""
         self.compared += 1
         self.withheld.update(pair.request.withheld)
-        if any(each.kind == "unanswered" for each in found):
+        if any(each.kind == "unanswered" for each in noted):
             self.unanswered += 1
         else:
             self.sides.add(pair, answer, took)
-        if not found:
+        if not noted:
             return
         self.different += 1
         if answer.status in (401, 403) and pair.answer.status < 400:
             self.refused += 1
-        for key in {(each.kind, each.place) for each in found}:
-            self._note(key, pair, [each for each in found if (each.kind, each.place) == key])
-        self._keep(pair, answer, found)
+        for key in {(each.kind, each.place) for each in noted}:
+            self._note(key, pair, [each for each in noted if (each.kind, each.place) == key])
+        self._keep(pair, answer, noted)
 
-    def _note(self, key: tuple[str, str], pair: Pair, found: list[Found]) -> None:
+    def _note(self, key: tuple[str, str], pair: Pair, noted: list[Found]) -> None:
         if key not in self.groups and len(self.groups) >= MOST_GROUPS:
             key = ("value", "elsewhere")
-        group = self.groups.setdefault(key, Group(*key))
+        group = self.groups.setdefault(key, DifferenceGroup(*key))
         group.count += 1
-        worst = max(found, key=lambda each: each.gap)
+        worst = max(noted, key=lambda each: each.gap)
         if group.count == 1 or worst.gap > group.gap:
             group.gap, group.pair, group.detail = worst.gap, pair.number, worst.detail
 
-    def _keep(self, pair: Pair, answer: RecordedAnswer, found: list[Found]) -> None:
-        weight = max(1e9 - SERIOUS.index(each.kind) if each.kind in SERIOUS else each.gap for each in found)
+    def _keep(self, pair: Pair, answer: RecordedAnswer, noted: list[Found]) -> None:
+        weight = max(1e9 - SERIOUS.index(each.kind) if each.kind in SERIOUS else each.gap for each in noted)
         if len(pair.answer.body) + len(answer.body) > LARGEST_SHOWN:
             return
         # The first of equals stays: later ones tell nothing new.
-        heapq.heappush(self._worst, (weight, -next(self._order), pair, answer, found))
+        heapq.heappush(self._worst, (weight, -next(self._order), pair, answer, noted))
         if len(self._worst) > WORST:
             heapq.heappop(self._worst)
 
     def worst(self) -> list[tuple[Pair, RecordedAnswer, list[Found]]]:
         return [entry[2:] for entry in sorted(self._worst, key=lambda entry: entry[:2], reverse=True)]
 
-    def ordered(self) -> list[Group]:
+    def ordered(self) -> list[DifferenceGroup]:
         """The groups, the most serious first."""
 
-        def rank(group: Group) -> tuple[int, int]:
+        def rank(group: DifferenceGroup) -> tuple[int, int]:
             return (SERIOUS.index(group.kind) if group.kind in SERIOUS else len(SERIOUS), -group.count)
 
         return sorted(self.groups.values(), key=rank)

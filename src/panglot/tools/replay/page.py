@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 
 from panglot.errors import StartError
+from panglot.recording.recording import RecordedAnswer
 from panglot.terminal.text import visible
 from panglot.tools.bench import plots
 from panglot.tools.bench.plots import Line
-from panglot.tools.record.recording import RecordedAnswer
 from panglot.tools.replay.findings import Findings
 from panglot.web.pages.assets import STYLE
 
@@ -99,8 +99,8 @@ def _groups(findings: Findings) -> str:
 
 def _worst(findings: Findings) -> str:
     sections = []
-    for pair, answer, found in findings.worst():
-        about = "; ".join(f"{each.place} {each.detail}".strip() for each in found[:6])
+    for pair, answer, noted in findings.worst():
+        about = "; ".join(f"{each.place} {each.detail}".strip() for each in noted[:6])
         request = f"{pair.request.method} {pair.request.target}"
         sides = "".join(
             f"<div><h3>{name}: {side.status or 'no answer'}</h3>{_body(side)}</div>"

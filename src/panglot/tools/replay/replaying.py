@@ -6,15 +6,20 @@ import asyncio
 from collections.abc import Iterator
 
 from panglot.inputs.addresses import ServerAddress
-from panglot.tools.record.recording import Pair, RecordedAnswer, Recording, why_not_sent
+from panglot.recording.recording import Pair, RecordedAnswer, Recording, why_not_sent
 from panglot.tools.replay.answers import Found, Rules, differences
 from panglot.tools.replay.findings import Findings
 from panglot.tools.replay.pixels import Pixels
-from panglot.tools.replay.sending import Pace, Sender
+from panglot.tools.replay.sending import ReplayPace, Sender
 
 
 def replay(
-    recording: Recording, address: ServerAddress, headers: dict[str, str], pace: Pace, rules: Rules, findings: Findings
+    recording: Recording,
+    address: ServerAddress,
+    headers: dict[str, str],
+    pace: ReplayPace,
+    rules: Rules,
+    findings: Findings,
 ) -> None:
     """Send what can be sent, compare the answers, and add what differs to the findings."""
     with Pixels() as pixels:

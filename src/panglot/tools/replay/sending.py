@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from panglot.inputs.addresses import ServerAddress
-from panglot.tools.record.framing import Head, Kind, MessageReader, answer_framing
-from panglot.tools.record.recording import Pair, RecordedAnswer, request_bytes
+from panglot.recording.framing import Kind, MessageHead, MessageReader, answer_framing
+from panglot.recording.recording import Pair, RecordedAnswer, request_bytes
 
 PIECE = 64 << 10
 WINDOW_PAIRS = 256
@@ -29,7 +29,7 @@ clock = time.perf_counter
 
 
 @dataclass(frozen=True)
-class Pace:
+class ReplayPace:
     """`connections` above 0: as fast as so many can; else the recorded pace, `speed` times as fast."""
 
     speed: float = 1.0
@@ -60,7 +60,7 @@ class Sender:
         self,
         address: ServerAddress,
         headers: dict[str, str],
-        pace: Pace,
+        pace: ReplayPace,
         report: Callable[[Pair, RecordedAnswer, float, str], None],
     ) -> None:
         self.address = address
@@ -98,14 +98,14 @@ class Sender:
             async with asyncio.timeout(self.pace.timeout):
                 if connection is not None:
                     # A server may have closed an idle connection; then nothing of an answer has come.
-                    with contextlib.suppress(Unanswered):
+                    with contextlib.suppress(NoAnswer):
                         self._done(pair, connection, await connection.ask(request, pair.request.method), began)
                         return
                     connection.close()
                 connection = await _Connection.open(self.address, self._tls)
                 began = clock()
                 self._done(pair, connection, await connection.ask(request, pair.request.method), began)
-        except (OSError, TimeoutError, ValueError, Unanswered) as error:
+        except (OSError, TimeoutError, ValueError, NoAnswer) as error:
             if connection is not None:
                 connection.close()
             why = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
@@ -120,7 +120,7 @@ class Sender:
         self.report(pair, answer, took, "")
 
 
-class Unanswered(Exception):
+class NoAnswer(Exception):
     """The connection was closed before anything of an answer came."""
 
 
@@ -141,9 +141,9 @@ class _Connection:
         self._writer.close()
 
     async def ask(self, request: bytes, method: str) -> RecordedAnswer:
-        """Raises Unanswered, or OSError where an answer breaks off or is no HTTP."""
+        """Raises NoAnswer, or OSError where an answer breaks off or is no HTTP."""
         messages = MessageReader(False, lambda head: answer_framing(head, method))
-        final: Head | None = None
+        final: MessageHead | None = None
         body: list[bytes] = []
         self.reusable = False
         size = 0
@@ -171,11 +171,11 @@ class _Connection:
                 raise OSError("the answer is too large")
             if not data:
                 if final is None:
-                    raise Unanswered("the connection was closed without an answer")
+                    raise NoAnswer("the connection was closed without an answer")
                 raise OSError("the answer broke off")
 
     async def _read(self) -> bytes:
         try:
             return await self._reader.read(PIECE)
         except ConnectionResetError:
-            raise Unanswered("the connection was reset") from None
+            raise NoAnswer("the connection was reset") from None

@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from panglot.tools.record.json_paths import JsonPath, replaced
-from panglot.tools.record.recording import Message, Pair
+from panglot.recording.json_paths import JsonPath, replaced
+from panglot.recording.recording import Message, Pair
 
 SUBSTITUTE = "[redacted]"
 SECRET_WORDS = frozenset(

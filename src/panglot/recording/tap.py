@@ -8,17 +8,17 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from panglot.tools.record.framing import (
+from panglot.recording.framing import (
     Framing,
-    Head,
     Kind,
+    MessageHead,
     MessageReader,
     Piece,
     answer_framing,
     request_framing,
 )
-from panglot.tools.record.recorder import PAIR_COST, Recorder
-from panglot.tools.record.recording import Pair, RecordedAnswer, RecordedRequest
+from panglot.recording.recorder import PAIR_COST, Recorder
+from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
 
 log = logging.getLogger("panglot.record")
 HTTP2 = b"PRI * HTTP/2"
@@ -45,10 +45,10 @@ class _Body:
 class _Exchange:
     """A request whose answer has not ended. `recorded` is False where the exchange is only followed."""
 
-    head: Head
+    head: MessageHead
     began: float
     recorded: bool
-    answer_head: Head | None = None
+    answer_head: MessageHead | None = None
     first_byte: float = 0.0
     ended: float = 0.0
     request: _Body = field(default_factory=_Body)
@@ -112,7 +112,7 @@ class ConnectionTap:
         elif piece.kind is Kind.OPAQUE:
             self._note_opaque(piece.raw)
 
-    def _begin(self, head: Head) -> None:
+    def _begin(self, head: MessageHead) -> None:
         recorder = self._recorder
         recorded = recorder.recording and not self._answers.opaque
         if recorded and not recorder.sampler.wants(head.first[1], head.headers, self._begun, head.first[0]):
@@ -140,7 +140,7 @@ class ConnectionTap:
         for piece in self._answers.feed(data):
             self._note_answer(piece)
 
-    def _answer_framing(self, head: Head) -> Framing:
+    def _answer_framing(self, head: MessageHead) -> Framing:
         return answer_framing(head, self._open[0].head.first[0] if self._open else "")
 
     def _note_answer(self, piece: Piece) -> None:

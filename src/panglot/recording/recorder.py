@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.tools.record import recording
-from panglot.tools.record.recording import Pair
-from panglot.tools.record.redaction import Redaction
-from panglot.tools.record.sampling import Sampler, Sampling
+from panglot.recording import recording
+from panglot.recording.recording import Pair
+from panglot.recording.redaction import Redaction
+from panglot.recording.sampling import Sampler, SamplingRules
 
 log = logging.getLogger("panglot.record")
 MEMBER = 1 << 20
@@ -34,12 +34,12 @@ GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Options:
+class RecorderOptions:
     """What a recording is told. Sizes are bytes, times seconds; 0 means without limit."""
 
     path: Path
     service: str = ""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: SamplingRules = field(default_factory=SamplingRules)
     redact: tuple[str, ...] = ()
     max_body: int = 16 << 20
     memory: int = 256 << 20
@@ -54,7 +54,7 @@ class Options:
 class Recorder:
     """One recording, from its file's creation to `close`."""
 
-    def __init__(self, options: Options, on_end: Callable[[str], None] = log.warning) -> None:
+    def __init__(self, options: RecorderOptions, on_end: Callable[[str], None] = log.warning) -> None:
         """Raises StartError when the file cannot be created, or a rule of redaction cannot be read."""
         self.options = options
         self.sampler = Sampler(options.sampling)

@@ -29,7 +29,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Head:
+class MessageHead:
     """The first line and the headers of a message, as they came."""
 
     first: tuple[str, ...]
@@ -49,7 +49,7 @@ class Piece:
     kind: Kind
     raw: bytes = b""
     payload: bytes = b""
-    head: Head | None = None
+    head: MessageHead | None = None
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Malformed(ValueError):
     """The stream cannot be followed any further."""
 
 
-def request_framing(head: Head) -> Framing:
+def request_framing(head: MessageHead) -> Framing:
     """Raises Malformed for a body whose end is in doubt."""
     if head.first[0] == "CONNECT":
         return Framing(opaque=True)
@@ -76,7 +76,7 @@ def request_framing(head: Head) -> Framing:
     return framing
 
 
-def answer_framing(head: Head, method: str) -> Framing:
+def answer_framing(head: MessageHead, method: str) -> Framing:
     """The framing of an answer to a request of this method. Raises Malformed."""
     status = int(head.first[0])
     if status == 101 or (method == "CONNECT" and status < 300):
@@ -86,7 +86,7 @@ def answer_framing(head: Head, method: str) -> Framing:
     return _declared(head)
 
 
-def _declared(head: Head) -> Framing:
+def _declared(head: MessageHead) -> Framing:
     codings = [word.strip().lower() for value in head.values("transfer-encoding") for word in value.split(",")]
     lengths = {value.strip() for value in head.values("content-length")}
     if codings:
@@ -100,12 +100,12 @@ def _declared(head: Head) -> Framing:
     return Framing(length=int(lengths.pop()))
 
 
-def parse_head(raw: bytes, is_request: bool) -> Head:
+def parse_head(raw: bytes, is_request: bool) -> MessageHead:
     """The head in bytes that end with an empty line. Raises Malformed."""
     lines = raw.rstrip(b"\r\n").split(b"\n")
     first = lines[0].rstrip(b"\r")
-    found = (REQUEST if is_request else STATUS).match(first)
-    if found is None:
+    parsed = (REQUEST if is_request else STATUS).match(first)
+    if parsed is None:
         raise Malformed("the first line is no HTTP/1")
     headers = []
     for text in lines[1:]:
@@ -113,10 +113,10 @@ def parse_head(raw: bytes, is_request: bool) -> Head:
         if not colon or TOKEN.fullmatch(name) is None or b"\r" in value or b"\0" in value:
             raise Malformed("a header has another form")
         headers.append((name.decode("latin-1"), value.strip(b" \t").decode("latin-1")))
-    groups = [(group or b"").decode("latin-1") for group in found.groups()]
+    groups = [(group or b"").decode("latin-1") for group in parsed.groups()]
     if is_request:
-        return Head((groups[0], groups[1]), headers, int(groups[2]))
-    return Head((groups[1], groups[2]), headers, int(groups[0]))
+        return MessageHead((groups[0], groups[1]), headers, int(groups[2]))
+    return MessageHead((groups[1], groups[2]), headers, int(groups[0]))
 
 
 @dataclass
@@ -124,7 +124,7 @@ class MessageReader:
     """Follows one direction. `framing_of` says how the body after a head ends, and may raise Malformed."""
 
     is_request: bool
-    framing_of: Callable[[Head], Framing]
+    framing_of: Callable[[MessageHead], Framing]
     opaque: bool = False
     _held: bytes = b""
     """Bytes of a head, or of a line between chunks, that is not complete."""
@@ -223,10 +223,10 @@ class MessageReader:
         return Malformed("no chunk")
 
     def _chunk_size(self, data: bytes) -> tuple[Piece | None, bytes]:
-        found = self._line(data)
-        if found is None:
+        parsed = self._line(data)
+        if parsed is None:
             return Piece(Kind.BODY, data), b""
-        raw, text, rest = found
+        raw, text, rest = parsed
         size = CHUNK.match(text.rstrip(b"\r\n"))
         if size is None:
             raise self._broken()
@@ -242,20 +242,20 @@ class MessageReader:
         return Piece(Kind.BODY, taken, taken), rest
 
     def _chunk_end(self, data: bytes) -> tuple[Piece | None, bytes]:
-        found = self._line(data)
-        if found is None:
+        parsed = self._line(data)
+        if parsed is None:
             return Piece(Kind.BODY, data), b""
-        raw, text, rest = found
+        raw, text, rest = parsed
         if text not in (b"\r\n", b"\n"):
             raise self._broken()
         self._state = self._chunk_size
         return Piece(Kind.BODY, raw), rest
 
     def _trailer(self, data: bytes) -> tuple[Piece | None, bytes]:
-        found = self._line(data)
-        if found is None:
+        parsed = self._line(data)
+        if parsed is None:
             return Piece(Kind.BODY, data), b""
-        raw, text, rest = found
+        raw, text, rest = parsed
         if text in (b"\r\n", b"\n"):
             self._state = self._ended
         return Piece(Kind.BODY, raw), rest

@@ -194,29 +194,29 @@ class Recording:
         """Every pair, in the order in which the exchanges ended."""
         while True:
             try:
-                found = self._next_line()
-                if found is None:
+                parsed = self._next_line()
+                if parsed is None:
                     return
-                bodies = self._bodies(found.get("bodies"))
+                bodies = self._bodies(parsed.get("bodies"))
             except EOFError:
                 self.truncated = True
                 return
-            if "pair" in found:
-                yield self._pair(found, bodies)
-            elif isinstance(found.get("end"), dict):
-                self.end = found["end"]
+            if "pair" in parsed:
+                yield self._pair(parsed, bodies)
+            elif isinstance(parsed.get("end"), dict):
+                self.end = parsed["end"]
 
     def _first_line(self) -> dict[str, Any]:
         try:
-            found = self._next_line()
+            parsed = self._next_line()
         except (EOFError, StartError):
-            found = None
-        if found is None or MARK not in found:
+            parsed = None
+        if parsed is None or MARK not in parsed:
             raise StartError(f"{self.path} is no recording", fix=FIX)
-        if found[MARK] != VERSION:
+        if parsed[MARK] != VERSION:
             fix = "use the version of Panglot that recorded it, or a newer one"
-            raise StartError(f"{self.path} has version {found[MARK]!r:.20} of the format, not {VERSION}", fix=fix)
-        return found
+            raise StartError(f"{self.path} has version {parsed[MARK]!r:.20} of the format, not {VERSION}", fix=fix)
+        return parsed
 
     def _next_line(self) -> dict[str, Any] | None:
         text = self._read_line()
@@ -273,9 +273,9 @@ class Recording:
             size -= len(piece)
         return b"".join(pieces)
 
-    def _pair(self, found: dict[str, Any], bodies: list[bytes]) -> Pair:
+    def _pair(self, parsed: dict[str, Any], bodies: list[bytes]) -> Pair:
         try:
-            request, answer = found["request"], found["answer"]
+            request, answer = parsed["request"], parsed["answer"]
             pair = Pair(
                 RecordedRequest(
                     **_parts(request, bodies[0]), method=_text(request["method"]), target=_text(request["target"])
@@ -283,11 +283,11 @@ class Recording:
                 RecordedAnswer(
                     **_parts(answer, bodies[1]), status=_count(answer["status"]), reason=_text(answer.get("reason", ""))
                 ),
-                _count(found["pair"]),
-                _seconds(found["at"]),
-                _seconds(found.get("first_byte", 0)),
-                _seconds(found["took"]),
-                _text(found.get("problem", "")),
+                _count(parsed["pair"]),
+                _seconds(parsed["at"]),
+                _seconds(parsed.get("first_byte", 0)),
+                _seconds(parsed["took"]),
+                _text(parsed.get("problem", "")),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise self._damaged("a pair lacks something, or has it in another form") from None

@@ -33,12 +33,12 @@ class JsonPath:
         """Raises ValueError for a text that is no path."""
         segments, at = [], 0
         while at < len(text):
-            found = SEGMENT.match(text, at)
-            if found is None:
+            parsed = SEGMENT.match(text, at)
+            if parsed is None:
                 raise ValueError(f"'{text}' is no path in JSON; write it as /user/name, /results[*]/id or /**/token")
-            index, key = found[1], found[2]
+            index, key = parsed[1], parsed[2]
             segments.append(index or key.replace("~2", "[").replace("~1", "/").replace("~0", "~"))
-            at = found.end()
+            at = parsed.end()
         if not segments or not text.startswith(("/", "[")):
             raise ValueError(f"'{text}' is no path in JSON; it begins with a slash, as in /user/name")
         return cls(text, tuple(segments))

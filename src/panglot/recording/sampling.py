@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Sampling:
+class SamplingRules:
     """The rules of one recording. All of them must hold."""
 
     every: int = 1
@@ -34,7 +34,7 @@ def header_rule(text: str) -> tuple[str, str]:
 class Sampler:
     """Applies the rules. Used by one thread."""
 
-    def __init__(self, rules: Sampling) -> None:
+    def __init__(self, rules: SamplingRules) -> None:
         self.rules = rules
         self._turn = -1
         self._allowance = max(1.0, rules.per_second)
