@@ -21,7 +21,7 @@ STATUS = re.compile(rb"HTTP/1\.([01]) ([0-9]{3})(?: (.*))?\Z", re.DOTALL)
 REQUEST = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\S+) HTTP/1\.([01])\Z")
 
 
-class Kind(Enum):
+class PieceKind(Enum):
     HEAD = auto()
     BODY = auto()
     END = auto()
@@ -46,7 +46,7 @@ class MessageHead:
 class Piece:
     """A piece of the stream. `payload` is what of it belongs to the body, without the framing of chunks."""
 
-    kind: Kind
+    kind: PieceKind
     raw: bytes = b""
     payload: bytes = b""
     head: MessageHead | None = None
@@ -62,12 +62,12 @@ class Framing:
     """Whether what follows the head is no HTTP/1."""
 
 
-class Malformed(ValueError):
+class MalformedStream(ValueError):
     """The stream cannot be followed any further."""
 
 
 def request_framing(head: MessageHead) -> Framing:
-    """Raises Malformed for a body whose end is in doubt."""
+    """Raises MalformedStream for a body whose end is in doubt."""
     if head.first[0] == "CONNECT":
         return Framing(opaque=True)
     framing = _declared(head)
@@ -77,7 +77,7 @@ def request_framing(head: MessageHead) -> Framing:
 
 
 def answer_framing(head: MessageHead, method: str) -> Framing:
-    """The framing of an answer to a request of this method. Raises Malformed."""
+    """The framing of an answer to a request of this method. Raises MalformedStream."""
     status = int(head.first[0])
     if status == 101 or (method == "CONNECT" and status < 300):
         return Framing(opaque=True)
@@ -91,27 +91,27 @@ def _declared(head: MessageHead) -> Framing:
     lengths = {value.strip() for value in head.values("content-length")}
     if codings:
         if lengths or codings != ["chunked"]:
-            raise Malformed("the end of the body is in doubt")
+            raise MalformedStream("the end of the body is in doubt")
         return Framing(chunked=True)
     if not lengths:
         return Framing()
     if len(lengths) > 1 or LENGTH.fullmatch(next(iter(lengths)).encode("latin-1")) is None:
-        raise Malformed("the length of the body is in doubt")
+        raise MalformedStream("the length of the body is in doubt")
     return Framing(length=int(lengths.pop()))
 
 
 def parse_head(raw: bytes, is_request: bool) -> MessageHead:
-    """The head in bytes that end with an empty line. Raises Malformed."""
+    """The head in bytes that end with an empty line. Raises MalformedStream."""
     lines = raw.rstrip(b"\r\n").split(b"\n")
     first = lines[0].rstrip(b"\r")
     parsed = (REQUEST if is_request else STATUS).match(first)
     if parsed is None:
-        raise Malformed("the first line is no HTTP/1")
+        raise MalformedStream("the first line is no HTTP/1")
     headers = []
     for text in lines[1:]:
         name, colon, value = text.rstrip(b"\r").partition(b":")
         if not colon or TOKEN.fullmatch(name) is None or b"\r" in value or b"\0" in value:
-            raise Malformed("a header has another form")
+            raise MalformedStream("a header has another form")
         headers.append((name.decode("latin-1"), value.strip(b" \t").decode("latin-1")))
     groups = [(group or b"").decode("latin-1") for group in parsed.groups()]
     if is_request:
@@ -121,7 +121,7 @@ def parse_head(raw: bytes, is_request: bool) -> MessageHead:
 
 @dataclass
 class MessageReader:
-    """Follows one direction. `framing_of` says how the body after a head ends, and may raise Malformed."""
+    """Follows one direction. `framing_of` says how the body after a head ends, and may raise MalformedStream."""
 
     is_request: bool
     framing_of: Callable[[MessageHead], Framing]
@@ -144,11 +144,11 @@ class MessageReader:
         """The pieces that are complete with these bytes. Bytes of an incomplete head come with the rest of it."""
         while data or self._state == self._ended:
             if self.opaque:
-                yield Piece(Kind.OPAQUE, data)
+                yield Piece(PieceKind.OPAQUE, data)
                 return
             try:
                 piece, data = self._state(data)
-            except Malformed:
+            except MalformedStream:
                 self.opaque = True
                 data, self._held = self._held + data, b""
                 continue
@@ -159,10 +159,10 @@ class MessageReader:
         """The connection was closed: bytes that were held back, and the end of a body that ends so."""
         if self._state == self._head and self._held:
             held, self._held = self._held, b""
-            yield Piece(Kind.OPAQUE, held)
+            yield Piece(PieceKind.OPAQUE, held)
         elif self._state == self._until_close:
             self._state = self._head
-            yield Piece(Kind.END)
+            yield Piece(PieceKind.END)
 
     # States. Each takes bytes, and gives a piece, or None where it needs more, and the bytes behind it.
 
@@ -175,7 +175,7 @@ class MessageReader:
             begun = held.lstrip(b"\r\n")[:7]
             is_begun = TOKEN.match(begun) if self.is_request else b"HTTP/1.".startswith(begun)
             if len(held) > LARGEST_HEAD or (begun and not is_begun):
-                raise Malformed("no head")
+                raise MalformedStream("no head")
             self._held = held
             return None, b""
         raw, rest = held[:end], held[end:]
@@ -192,21 +192,21 @@ class MessageReader:
         else:
             self._left = framing.length
             self._state = self._sized if self._left else self._ended
-        return Piece(Kind.HEAD, raw, head=head), rest
+        return Piece(PieceKind.HEAD, raw, head=head), rest
 
     def _sized(self, data: bytes) -> tuple[Piece | None, bytes]:
         taken, rest = data[: self._left], data[self._left :]
         self._left -= len(taken)
         if not self._left:
             self._state = self._ended
-        return Piece(Kind.BODY, taken, taken), rest
+        return Piece(PieceKind.BODY, taken, taken), rest
 
     def _until_close(self, data: bytes) -> tuple[Piece | None, bytes]:
-        return Piece(Kind.BODY, data, data), b""
+        return Piece(PieceKind.BODY, data, data), b""
 
     def _ended(self, data: bytes) -> tuple[Piece | None, bytes]:
         self._state = self._head
-        return Piece(Kind.END), data
+        return Piece(PieceKind.END), data
 
     def _line(self, data: bytes) -> tuple[bytes, bytes, bytes] | None:
         """The bytes of `data` up to a line's end, the whole line, and the bytes behind; None without an end."""
@@ -217,48 +217,48 @@ class MessageReader:
         self._held = b"" if end else held
         return (data[:end], held, data[end:]) if end else None
 
-    def _broken(self) -> Malformed:
+    def _broken(self) -> MalformedStream:
         # These bytes have been passed on as pieces already.
         self._held = b""
-        return Malformed("no chunk")
+        return MalformedStream("no chunk")
 
     def _chunk_size(self, data: bytes) -> tuple[Piece | None, bytes]:
         parsed = self._line(data)
         if parsed is None:
-            return Piece(Kind.BODY, data), b""
+            return Piece(PieceKind.BODY, data), b""
         raw, text, rest = parsed
         size = CHUNK.match(text.rstrip(b"\r\n"))
         if size is None:
             raise self._broken()
         self._left = int(size[1], 16)
         self._state = self._chunk if self._left else self._trailer
-        return Piece(Kind.BODY, raw), rest
+        return Piece(PieceKind.BODY, raw), rest
 
     def _chunk(self, data: bytes) -> tuple[Piece | None, bytes]:
         taken, rest = data[: self._left], data[self._left :]
         self._left -= len(taken)
         if not self._left:
             self._state = self._chunk_end
-        return Piece(Kind.BODY, taken, taken), rest
+        return Piece(PieceKind.BODY, taken, taken), rest
 
     def _chunk_end(self, data: bytes) -> tuple[Piece | None, bytes]:
         parsed = self._line(data)
         if parsed is None:
-            return Piece(Kind.BODY, data), b""
+            return Piece(PieceKind.BODY, data), b""
         raw, text, rest = parsed
         if text not in (b"\r\n", b"\n"):
             raise self._broken()
         self._state = self._chunk_size
-        return Piece(Kind.BODY, raw), rest
+        return Piece(PieceKind.BODY, raw), rest
 
     def _trailer(self, data: bytes) -> tuple[Piece | None, bytes]:
         parsed = self._line(data)
         if parsed is None:
-            return Piece(Kind.BODY, data), b""
+            return Piece(PieceKind.BODY, data), b""
         raw, text, rest = parsed
         if text in (b"\r\n", b"\n"):
             self._state = self._ended
-        return Piece(Kind.BODY, raw), rest
+        return Piece(PieceKind.BODY, raw), rest
 
 
 def _head_end(data: bytes, start: int) -> int:

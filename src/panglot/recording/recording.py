@@ -40,7 +40,7 @@ FIX = "record it with: panglot record --to URL -o FILE"
 
 
 @dataclass
-class Message:
+class RecordedMessage:
     """A request or an answer. `size` is how long its body was; `body` may be less, and `why` then says why."""
 
     headers: list[tuple[str, str]] = field(default_factory=list)
@@ -61,13 +61,13 @@ class Message:
 
 
 @dataclass
-class RecordedRequest(Message):
+class RecordedRequest(RecordedMessage):
     method: str = "GET"
     target: str = "/"
 
 
 @dataclass
-class RecordedAnswer(Message):
+class RecordedAnswer(RecordedMessage):
     status: int = 0
     """0: there was no answer."""
     reason: str = ""
@@ -140,7 +140,7 @@ def encoded(pair: Pair) -> bytes:
     return b"".join((line(head), request.body, answer.body, b"\n"))
 
 
-def _described(message: Message) -> dict[str, Any]:
+def _described(message: RecordedMessage) -> dict[str, Any]:
     optional = {"withheld": message.withheld, "why": message.why}
     return {
         "headers": message.headers,

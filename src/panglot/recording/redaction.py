@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from panglot.recording.json_paths import JsonPath, replaced
-from panglot.recording.recording import Message, Pair
+from panglot.recording.recording import Pair, RecordedMessage
 
 SUBSTITUTE = "[redacted]"
 SECRET_WORDS = frozenset(
@@ -77,7 +77,7 @@ class Redaction:
         request.withheld += [f"?{name}" for name in names]
         self._clean(pair.answer)
 
-    def _clean(self, message: Message) -> None:
+    def _clean(self, message: RecordedMessage) -> None:
         stored = []
         for name, value in message.headers:
             if is_secret(name) or name.lower() in self.headers or any(secret in value for secret in self.secrets):
@@ -90,7 +90,7 @@ class Redaction:
         if self.paths and message.body:
             self._clean_body(message)
 
-    def _clean_body(self, message: Message) -> None:
+    def _clean_body(self, message: RecordedMessage) -> None:
         """Replace what the paths match. A body that may hold JSON and cannot be read as such is not written at all."""
         cleaner = self._cleaner(message)
         if cleaner is None:
@@ -109,7 +109,7 @@ class Redaction:
             message.withheld += [path.text for path in self.paths]
             message.why = "redacted"
 
-    def _cleaner(self, message: Message) -> Callable[[bytes], tuple[bytes, int]] | None:
+    def _cleaner(self, message: RecordedMessage) -> Callable[[bytes], tuple[bytes, int]] | None:
         """How JSON is found in a body of this type; None where there is none in it."""
         kind = message.content_type
         if kind == EVENTS:
@@ -158,7 +158,7 @@ def without_secrets(target: str, further: Iterable[str] = ()) -> tuple[str, list
     return f"{path}?{'&'.join(parts)}{hash_mark}{fragment}", names
 
 
-def decoded(message: Message) -> bytes:
+def decoded(message: RecordedMessage) -> bytes:
     """The body without its Content-Encoding. Raises ValueError for one that is not known here, or is too large."""
     coding = message.header("content-encoding").strip().lower()
     if coding in ("", "identity"):

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from panglot.recording.framing import (
     Framing,
-    Kind,
     MessageHead,
     MessageReader,
     Piece,
+    PieceKind,
     answer_framing,
     request_framing,
 )
@@ -99,17 +99,17 @@ class ConnectionTap:
             yield piece
 
     def _note_request(self, piece: Piece) -> None:
-        if piece.kind is Kind.HEAD and piece.head is not None:
+        if piece.kind is PieceKind.HEAD and piece.head is not None:
             self._begin(piece.head)
-        elif piece.kind is Kind.BODY and self._reading is not None:
+        elif piece.kind is PieceKind.BODY and self._reading is not None:
             self._hold(self._reading, self._reading.request, piece.payload)
-        elif piece.kind is Kind.END and self._reading is not None:
+        elif piece.kind is PieceKind.END and self._reading is not None:
             exchange, self._reading = self._reading, None
             exchange.request.complete = True
             if exchange.ended:
                 self._finish(exchange)
             self._begun = clock()
-        elif piece.kind is Kind.OPAQUE:
+        elif piece.kind is PieceKind.OPAQUE:
             self._note_opaque(piece.raw)
 
     def _begin(self, head: MessageHead) -> None:
@@ -144,13 +144,13 @@ class ConnectionTap:
         return answer_framing(head, self._open[0].head.first[0] if self._open else "")
 
     def _note_answer(self, piece: Piece) -> None:
-        if piece.kind is Kind.OPAQUE:
+        if piece.kind is PieceKind.OPAQUE:
             self._give_up()
             return
         if not self._open:
             return
         exchange = self._open[0]
-        if piece.kind is Kind.HEAD and piece.head is not None:
+        if piece.kind is PieceKind.HEAD and piece.head is not None:
             status = int(piece.head.first[0])
             self._interim = status < 200 and status != 101
             if not self._interim:
@@ -159,9 +159,9 @@ class ConnectionTap:
                 # An upgrade: from here on neither direction is HTTP/1.
                 self._requests.opaque = True
                 self._give_up()
-        elif piece.kind is Kind.BODY:
+        elif piece.kind is PieceKind.BODY:
             self._hold(exchange, exchange.answer, piece.payload)
-        elif piece.kind is Kind.END and not self._interim:
+        elif piece.kind is PieceKind.END and not self._interim:
             self._open.popleft()
             exchange.answer.complete = True
             exchange.ended = clock()

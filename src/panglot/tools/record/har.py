@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from panglot import __version__
-from panglot.recording.recording import Message, Pair, Recording
+from panglot.recording.recording import Pair, RecordedMessage, Recording
 
 
 def lines(recording: Recording) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _entry(pair: Pair, began: float, base: str) -> dict[str, Any]:
     return entry
 
 
-def _text(message: Message) -> dict[str, str]:
+def _text(message: RecordedMessage) -> dict[str, str]:
     try:
         return {"text": message.body.decode()}
     except UnicodeDecodeError:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from panglot.errors import StartError
 from panglot.inputs.addresses import ServerAddress, server_address
-from panglot.recording.framing import Kind, Piece
+from panglot.recording.framing import Piece, PieceKind
 from panglot.recording.recorder import Recorder
 from panglot.recording.tap import ConnectionTap
 
@@ -200,7 +200,7 @@ class _Connection:
     def _rewritten(self, piece: Piece) -> bytes:
         """The bytes for the service: with its own name in Host, where the client has named one host."""
         host = self.service.host
-        if piece.kind is not Kind.HEAD or not host or piece.head is None or len(piece.head.values("host")) != 1:
+        if piece.kind is not PieceKind.HEAD or not host or piece.head is None or len(piece.head.values("host")) != 1:
             return piece.raw
         return HOST.sub(lambda parsed: parsed[1] + host.encode(), piece.raw, count=1)
 

@@ -83,17 +83,17 @@ def differences(recorded: RecordedAnswer, replayed: RecordedAnswer, rules: Rules
         left, right = (_values(message, body, masks) for message, body in zip((recorded, replayed), sides, strict=True))
     except (ValueError, RecursionError):
         return [] if sides[0] == sides[1] else [Found("bytes", "", _first_difference(*sides))]
-    if isinstance(left, Parts) and isinstance(right, Parts) and len(left.values) != len(right.values):
+    if isinstance(left, StreamParts) and isinstance(right, StreamParts) and len(left.values) != len(right.values):
         return [Found("parts", "", f"{len(left.values)} parts of the stream against {len(right.values)}")]
     mine, theirs = (
-        dict(_flat(value.values if isinstance(value, Parts) else value, "", rules.mask_fleeting))
+        dict(_flat(value.values if isinstance(value, StreamParts) else value, "", rules.mask_fleeting))
         for value in (left, right)
     )
     return _judged(mine, theirs, rules)
 
 
 @dataclass(frozen=True)
-class Parts:
+class StreamParts:
     """The parts of a stream, in order."""
 
     values: list[Any]
@@ -103,9 +103,9 @@ def _values(message: RecordedAnswer, body: bytes, masks: list[JsonPath]) -> Any:
     """What a body says. Raises ValueError where it says nothing that has parts."""
     kind = message.content_type
     if kind == EVENTS:
-        return Parts([_masked(part, masks) for part in _events(body)])
+        return StreamParts([_masked(part, masks) for part in _events(body)])
     if kind in JSON_LINES:
-        return Parts([_masked(json.loads(line), masks) for line in body.splitlines() if line.strip()])
+        return StreamParts([_masked(json.loads(line), masks) for line in body.splitlines() if line.strip()])
     if message.header(TENSORS):
         return _tensors(body, int(message.header(TENSORS)))
     if kind.startswith("text/"):

@@ -52,6 +52,7 @@ class Sides:
     """By name: the sum of the recorded times, that of the replayed ones, and how many."""
 
     def add(self, pair: Pair, answer: RecordedAnswer, took: float) -> None:
+        """Note how long the recorded and the replayed answer took, in seconds."""
         self.recorded.add([pair.took * 1e6])
         self.replayed.add([took * 1e6])
         before, now = (dict(STAGE.findall(side.header("server-timing"))) for side in (pair.answer, answer))
@@ -61,6 +62,7 @@ class Sides:
                 sums[index] += value
 
     def latency(self) -> dict[str, dict[str, float]]:
+        """Percentiles of both sides, in milliseconds, by name."""
         return {
             f"p{share}": {
                 "recorded": self.recorded.percentile(share) / 1000,
@@ -160,6 +162,7 @@ class Findings:
         return 1 if self.different or self.slowdowns() or not self.compared else 0
 
     def as_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
         return {
             "agree": not self.exit_code,
             "compared": self.compared,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from panglot.inputs.addresses import ServerAddress
-from panglot.recording.framing import Kind, MessageHead, MessageReader, answer_framing
+from panglot.recording.framing import MessageHead, MessageReader, PieceKind, answer_framing
 from panglot.recording.recording import Pair, RecordedAnswer, request_bytes
 
 PIECE = 64 << 10
@@ -155,13 +155,13 @@ class _Connection:
             data = await self._read()
             pieces = messages.feed(data) if data else messages.finish()
             for piece in pieces:
-                if piece.kind is Kind.OPAQUE:
+                if piece.kind is PieceKind.OPAQUE:
                     raise OSError("the answer is no HTTP/1")
-                if piece.kind is Kind.HEAD and piece.head is not None and int(piece.head.first[0]) >= 200:
+                if piece.kind is PieceKind.HEAD and piece.head is not None and int(piece.head.first[0]) >= 200:
                     final = piece.head
                 size += len(piece.payload)
                 body.append(piece.payload)
-                if piece.kind is Kind.END and final is not None:
+                if piece.kind is PieceKind.END and final is not None:
                     closing = "close" in ",".join(final.values("connection")).lower()
                     self.reusable = bool(data) and final.minor == 1 and not closing
                     whole = b"".join(body)
