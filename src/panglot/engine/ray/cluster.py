@@ -112,9 +112,10 @@ class Cluster:
 
     def _say(self, value: dict[str, Any]) -> None:
         # Nothing is lost in an outage: `_on_connected` repeats what is wanted, and an agent that is released ends with
-        # its control connection.
-        if self._process is not None and self._process.stdin is not None and not self.outage:
-            self._process.stdin.write(json.dumps(value).encode() + b"\n")
+        # its control connection. A driver that has just died closes its pipe before `_listen` notices the end.
+        driver = self._process.stdin if self._process is not None else None
+        if driver is not None and not driver.is_closing() and not self.outage:
+            driver.write(json.dumps(value).encode() + b"\n")
 
     def at_home(self, text: str) -> str:
         """A traceback from a node, with the paths that its files have here."""
