@@ -1,0 +1,199 @@
+"""A job: a call that outlives its request. Its states, its id, and what is stored of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+QUEUED, RUNNING, DONE, FAILED, CANCELLED, EXPIRED, DELAYED, INTERRUPTED = range(8)
+"""The states of a job. DELAYED is shown as queued: the job waits for its next attempt. INTERRUPTED: the server ended
+while the job ran, and the job may not run twice."""
+STATES = ("queued", "running", "done", "failed", "cancelled", "expired", "queued", "interrupted")
+"""The names of the states, as clients see them."""
+ENDED = frozenset({DONE, FAILED, CANCELLED, EXPIRED, INTERRUPTED})
+ID = re.compile(r"[0-9a-hjkmnp-tv-z]{26}")
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+END_EVENTS = {DONE: "completed", FAILED: "failed", CANCELLED: "cancelled", EXPIRED: "expired", INTERRUPTED: "failed"}
+"""The event of a webhook that tells of each end."""
+EVENTS = ("started", "completed", "failed", "cancelled", "expired", "retrying")
+"""The events that a webhook may be told."""
+DEFAULT_EVENTS = ("completed", "failed", "cancelled", "expired")
+
+FULL, DISK, UNAVAILABLE, KEY_REUSED, DAMAGED = "jobs_full", "jobs_disk", "jobs_unavailable", "key_reused", "damaged"
+
+
+class JobTrouble(Exception):
+    """Why a command of the store was not done; `code` is one of the five above."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Webhook(NamedTuple):
+    """Whom a job tells of its events."""
+
+    url: str
+    events: tuple[str, ...] = DEFAULT_EVENTS
+
+    def to_text(self) -> str:
+        return json.dumps({"url": self.url, "events": list(self.events)})
+
+    @classmethod
+    def from_text(cls, text: str) -> Webhook:
+        stored = json.loads(text)
+        return cls(stored["url"], tuple(stored["events"]))
+
+
+class NewJob(NamedTuple):
+    """A job to be stored."""
+
+    id: str
+    model: str
+    """Which model runs it: its name, and its version where that is not the first."""
+    route: str
+    """The path of its route, as the model's contract declares it."""
+    head: bytes
+    """What the worker gets of the request's head; it holds no credentials."""
+    body: bytes
+    owner: str = ""
+    """Who submitted it: the name of an access key; empty: the server's token, or nobody in particular."""
+    key: str | None = None
+    """The client's Idempotency-Key: a repeat is the same job."""
+    digest: bytes = b""
+    """Of the request; a repeat of the key must have the same. Empty: any request with this key is the same job."""
+    lifetime: float = 86400.0
+    """Seconds that it may wait before it expires."""
+    retain: float = 3600.0
+    """Seconds that it is stored after its end."""
+    webhook: Webhook | None = None
+    lane: str = ""
+    own: str = ""
+    """What the dialect stores with it."""
+    rerun: bool = True
+    """Whether it may run again after the server died while it ran."""
+    run_timeout: float = 0.0
+    """The longest that one run may take; 0: the model's own limit."""
+
+
+class Job(NamedTuple):
+    """A stored job, without its bodies. Times are seconds since 1970; None: not yet."""
+
+    seq: int
+    """The order of acceptance."""
+    id: str
+    model: str
+    route: str
+    owner: str
+    key: str | None
+    state: int
+    attempts: int
+    crashes: int
+    accepted: float
+    started: float | None
+    ended: float | None
+    due: float
+    expires: float
+    retain: float
+    webhook: str | None
+    own: str
+    size: int
+    status: int | None
+    answer_head: bytes | None
+    answer_size: int
+    answer_crc: int | None
+    answer_filed: int
+    parts: bytes | None
+    fault: str | None
+
+    @property
+    def is_ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def state_name(self) -> str:
+        return STATES[self.state]
+
+    @property
+    def error(self) -> Mapping[str, Any] | None:
+        """Code and message of the engine, where there is no answer of the script; else None."""
+        return json.loads(self.fault) if self.fault else None
+
+
+class Claimed(NamedTuple):
+    """A job that is about to run: it is stored as running."""
+
+    job: Job
+    head: bytes
+    lane: str
+    run_timeout: float
+    body: bytes
+
+
+class Outcome(NamedTuple):
+    """What a run came to."""
+
+    state: int
+    """DONE or FAILED."""
+    status: int
+    head: bytes
+    body: bytes
+    parts: bytes = b""
+    """Where the parts of a streamed answer end in the body, 8 bytes each; empty: it was not streamed."""
+    fault: str | None = None
+
+
+class StoredAnswer(NamedTuple):
+    """The answer of a job that has ended."""
+
+    status: int
+    head: bytes
+    """As in a reply of a worker: the content type and further header lines."""
+    body: bytes
+    ends: tuple[int, ...] = ()
+    """Where the parts of a streamed answer end."""
+
+    def part(self, number: int) -> bytes:
+        """A part of a streamed answer; the first is 0."""
+        return self.body[self.ends[number - 1] if number else 0 : self.ends[number]]
+
+
+class DueWebhook(NamedTuple):
+    """An event that a receiver is to be told now."""
+
+    number: int
+    id: str
+    seq: int
+    event: str
+    url: str
+    attempts: int
+
+
+class Limits(NamedTuple):
+    """How much the store may hold: jobs in all, bytes of their bodies and answers, and jobs of a model that wait."""
+
+    jobs: int
+    bytes: int
+    queued: int
+
+
+class Swept(NamedTuple):
+    """What became due: jobs that expired, and models whose delayed jobs are queued again."""
+
+    expired: list[Job]
+    queued: set[str]
+
+
+def new_id(now: float | None = None) -> str:
+    """48 bits of milliseconds and 80 random bits: nobody can guess an id, and the index of ids grows at its end."""
+    number = int((time.time() if now is None else now) * 1000) << 80 | secrets.randbits(80)
+    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def fault_text(code: str, message: str, **more: Any) -> str:
+    """The column `fault` of a job."""
+    return json.dumps({"code": code, "message": message, **more})
