@@ -103,6 +103,11 @@ class Call:
         "worker",
     )
 
+    background = False
+    """Whether it is a job, which leaves requests the workers that they need."""
+    run_limit = 0.0
+    """The longest that its run may take, where that differs from the model's limit; 0: it does not."""
+
     def __init__(self, quota: MemoryQuota | None = None) -> None:
         """A call without a body; `quota` has counted, or will count, the bytes of it."""
         self.quota = quota if quota is not None else Uncounted()

@@ -68,6 +68,9 @@ class Engine(Protocol):
     def cancel(self, call: Call) -> None:
         """Cancel a call: nobody waits for its answer any more."""
 
+    def job_capacity(self) -> int:
+        """How many jobs it can have: those that run, and one more for each worker; 0 while it takes none."""
+
     def buffer(self, size: int) -> SharedBuffer | None:
         """Shared memory for a body of so many bytes; None when the body is to stay in pieces."""
 
@@ -138,6 +141,7 @@ class LocalEngine:
         self._rate = 0.0
         self._done_at_tick = 0
         self._done = 0
+        self._latency_at_tick = 0
         self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
@@ -204,6 +208,15 @@ class LocalEngine:
                 shared.trim()
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
+            self._watch_load(pause)
+
+    def _watch_load(self, seconds: float) -> None:
+        """Learn how many requests are in the engine at a time, for the jobs beside them."""
+        # By Little's law: the time that all requests of a while took, divided by that while. It costs requests nothing.
+        total = sum(histogram.total for histogram in self.metrics.latency.values())
+        present = sum(not call.background for call in self.live)
+        self.pools[0].dispatcher.load.add((total - self._latency_at_tick) / 1e6, present, seconds)
+        self._latency_at_tick = total
 
     def started(self) -> set[int]:
         """The processes that somebody waits for: a worker's record, or the cluster for its driver."""
@@ -232,6 +245,14 @@ class LocalEngine:
         """All shared memory of this engine."""
         answers = (worker.results for pool in self.pools if pool.plan.last for worker in pool.workers)
         return [shared for shared in (self.bodies, *self.between, *answers) if shared is not None]
+
+    def job_capacity(self) -> int:
+        if self.draining or self._closed() is not None:
+            return 0
+        pool = self.pools[0]
+        slots = sum(max(worker.at_once, 1) for worker in pool.workers)
+        # A model whose workers are all asleep or starting gets one, which wakes it.
+        return max(1, slots + len(pool.workers))
 
     def buffer(self, size: int) -> SharedBuffer | None:
         return self.bodies.take(size) if self.bodies is not None else None

@@ -1,9 +1,10 @@
-"""One GET over HTTP/1.1, to one address that was checked."""
+"""One GET or POST over HTTP/1.1, to one address that was checked."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import httptools
@@ -30,6 +31,7 @@ class FetchResponse(NamedTuple):
     status: int
     location: str
     body: bytes
+    retry_after: str = ""
 
 
 class FetchConnection:
@@ -49,6 +51,19 @@ class FetchConnection:
             f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\nUser-Agent: panglot\r\nAccept: */*\r\n"
             "Accept-Encoding: identity\r\nConnection: close\r\n\r\n".encode("ascii")
         )
+        return await self._answer(most)
+
+    async def post(self, url: Url, headers: Mapping[str, str], body: bytes, most: int) -> FetchResponse:
+        """Send a body and read the answer whole. Raises FetchBroken."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.writer.write(
+            f"POST {url.target} HTTP/1.1\r\nHost: {url.authority}\r\nUser-Agent: panglot\r\n{lines}"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode("ascii")
+            + body
+        )
+        return await self._answer(most)
+
+    async def _answer(self, most: int) -> FetchResponse:
         answer = ResponseReader(most)
         while not answer.complete:
             data = await self.reader.read(READ)
@@ -110,7 +125,8 @@ class ResponseReader:
 
     def response(self) -> FetchResponse:
         location = self._headers.get("location", "")
-        return FetchResponse(self._parser.get_status_code(), location, b"".join(self._pieces))
+        retry_after = self._headers.get("retry-after", "")
+        return FetchResponse(self._parser.get_status_code(), location, b"".join(self._pieces), retry_after)
 
     # Parser callbacks
 

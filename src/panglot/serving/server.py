@@ -29,6 +29,7 @@ from panglot.metrics.counters import Metrics
 from panglot.serving import model_host
 from panglot.serving.administration import Administration
 from panglot.serving.forgetting import forget_tokens
+from panglot.serving.job_host import JobHost
 from panglot.serving.model_host import ModelHost, full_name
 from panglot.serving.planning import ServingPlan
 from panglot.serving.ports import FurtherPort, distinct
@@ -136,7 +137,9 @@ class Serving:
         self.model_host.shared_ports = frozenset(port.listener.port for port in self.ports if port.listener.shared)
         served = (self.models, *(port.models for port in self.ports))
         self.fronts = [Front(models, settings, self.metrics, rules, quota) for models in served]
+        self.job_host = JobHost(settings, self.models, rules.webhook_keys)
         for front in self.fronts:
+            front.jobs = self.job_host.board
             front.app = app.build(front)
             if self.recorder is not None:
                 from panglot.serving.recording import recorded
@@ -166,6 +169,7 @@ class Serving:
     async def run(self) -> None:
         """Serve until a signal says to stop."""
         await self.web.start()
+        self.job_host.start()
         tasks = [asyncio.ensure_future(front.live.run()) for front in self.fronts]
         further = [model for port in self.ports for model in port.models]
         background = [(model, model.contract.runs_with_server) for model in (*self.models, *further)]
@@ -180,6 +184,7 @@ class Serving:
             for task in tasks:
                 task.cancel()
             self.web.close()
+            await self.job_host.close()
             await self.model_host.close()
             for front in self.fronts:
                 front.spool.close()
@@ -270,14 +275,18 @@ class Serving:
 
     # Stopping
 
+    async def _finish(self) -> None:
+        await asyncio.gather(self.web.drain(), self.job_host.drain())
+
     async def _drain(self) -> None:
         """Answer the requests that were accepted. Raises Unanswered when the time is up or a second signal comes."""
         self.model_host.drain()
+        self.job_host.board.stop_feeding()
         for front in self.fronts:
             front.draining = True
             front.live.end()
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
-        draining = asyncio.ensure_future(self.web.drain())
+        draining = asyncio.ensure_future(self._finish())
         forced = asyncio.ensure_future(self.forced.wait())
         await asyncio.wait({draining, forced}, timeout=self.settings.drain, return_when=asyncio.FIRST_COMPLETED)
         draining.cancel()

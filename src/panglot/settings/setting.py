@@ -15,9 +15,10 @@ LOGS = "Logs"
 RECORDING = "Recording"
 RAY = "Ray"
 MODELS = "Several models"
+JOBS = "Jobs"
 SERVER, MODEL = "server", "model"
 """Whether a setting is for the whole server, or for each of its models."""
-SERVER_GROUPS = (HTTP, ACCESS, LOGS, RECORDING, MODELS, RAY)
+SERVER_GROUPS = (HTTP, ACCESS, LOGS, RECORDING, MODELS, RAY, JOBS)
 
 
 def setting(  # noqa: PLR0913  each is one column of the table below

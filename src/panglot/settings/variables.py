@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from panglot.settings.all_settings import variable
 
 PREFIX = "PANGLOT_"
-SECRETS = ("PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN")
+SECRETS = ("PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN", "PANGLOT_WEBHOOK_SECRET")
 """Variables with tokens. No process that runs code of a package gets them."""
 ELSEWHERE = frozenset({*SECRETS, "PANGLOT_SEED_DOCS", "PANGLOT_SOAK"})
 """Variables that are no settings: they are read where they are needed."""

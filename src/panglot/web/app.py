@@ -30,6 +30,7 @@ from panglot.web.contract import (
     v2_error,
 )
 from panglot.web.front import ASGI, Front
+from panglot.web.jobs import pages as job_pages
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
 from panglot.web.path_template import PathTemplate, is_template, template
@@ -111,6 +112,7 @@ ROUTES = (
     Page("/docs", ADMIN, docs),
     Page("/docs/{name}", ADMIN, docs_asset),
     *pages.ROUTES,
+    *job_pages.PAGES,
     Page(OF_MODEL, ADMIN, pages.model_page),
     Page(f"{OF_MODEL}/openapi.json", ADMIN, openapi),
     Page(f"{OF_MODEL}/metrics", METRICS, metrics),

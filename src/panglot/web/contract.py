@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.engine.call import Fault
+from panglot.web.job_contract import JobRoute as JobRoute
 from panglot.web.path_template import is_template, template
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class InferRoute:
     """The schema of its body, where that is JSON in a form of the platform's own."""
     response: Mapping[str, Any] | None = None
     """The schema of its answers, likewise."""
+    job: JobRoute | None = None
+    """How its requests become jobs, where the platform defines that; see `panglot.web.job_contract`."""
 
     @property
     def worker_route(self) -> str:

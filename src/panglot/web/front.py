@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from typing import Any
 
+from panglot.jobs.board import JobBoard
 from panglot.metrics.counters import Metrics
 from panglot.settings import Settings
 from panglot.web.access.origins import Origins
@@ -52,6 +53,8 @@ class Front:
         """What loads and unloads models, where that is allowed; set by the code that makes the front."""
         self.administration: Callable[[str], ModelAdministration] | None = None
         """By dialect: what its routes may do with its models; set by the code that makes the front."""
+        self.jobs: JobBoard | None = None
+        """The jobs of the server; set by the code that makes the front."""
         self.spool = Spool(settings.spool_bytes)
         self.draining = False
         self.began = time.monotonic()

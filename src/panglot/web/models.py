@@ -16,6 +16,7 @@ from panglot.packages.model_folder import age
 from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, ErrorAnswer, InferRoute, neutral_error
+from panglot.web.job_contract import ModelJobs
 from panglot.web.limits.quota import ByteQuota
 from panglot_worker.line.description import Description
 
@@ -46,6 +47,8 @@ class Model:
     contract: Contract
     quota: ByteQuota
     """The memory that its requests may use."""
+    jobs: ModelJobs | None = None
+    """Its jobs, for the pages of its dialect; set by the code that serves it."""
     curl_line: Callable[..., str] = _no_line
     """A line of curl that asks the script at a base address, once it is loaded; set by the code that makes the model.
 

@@ -10,6 +10,7 @@ from panglot.engine.call import RUNNING, Call
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.lent_results import Lending
 from panglot.engine.pools import ahead
+from panglot.engine.pools.background import NO_JOB, ON_CREDIT, BackgroundQueue, InteractiveLoad
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.queue import MANY, Policy, Queue
 from panglot.engine.pools.retries import Retries
@@ -50,12 +51,19 @@ class Dispatcher:
         self.sends_ahead = settings.ahead and plan.last
         self.ahead = 0
         """Calls that workers were sent ahead and have not begun."""
+        self.load = InteractiveLoad()
+        """How many requests, which are no jobs, there are at a time."""
+        self.background: BackgroundQueue | None = None
+        """The jobs that wait or run here; None while there are none."""
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
 
     def accept(self, call: Call) -> bool:
         """Queue a call; False when the queue is full. What was sent ahead waits too."""
+        if call.background:
+            self._take_job(call)
+            return True
         if self.ahead and self.waiting >= self.queue.max_items:
             return False
         if not self.queue.offer(call):
@@ -90,6 +98,9 @@ class Dispatcher:
         now = self.clock()
         if self.retries.waiting:
             self._retry(now)
+        if self.background is not None:
+            self._pump_beside_jobs(self.background, now)
+            return
         if not self.queue.length and not self._call_back(now):
             return
         takers = [worker for worker in self.workers if worker.free_slots(now) > 0]
@@ -107,6 +118,40 @@ class Dispatcher:
             share = math.ceil(wanted / (len(takers) - position))
             self._feed(worker, worker.free_slots(now), share, now)
         # The previous pool may have paused because this queue was long.
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()
+
+    # Jobs
+
+    def _take_job(self, call: Call) -> None:
+        if self.background is None:
+            self.background = BackgroundQueue(self.settings.jobs_share, self.settings.jobs_workers, self.clock())
+        self.background.queue.append(call)
+        self.schedule_pump()
+
+    def _pump_beside_jobs(self, background: BackgroundQueue, now: float) -> None:
+        """Give each worker with free slots requests or a job, by the rule of `BackgroundQueue`."""
+        background.look(self.workers, now)
+        if not background.queue.length and not background.running:
+            # The last job has ended: nothing of this costs a request anything from here on.
+            self.background = None
+            self.schedule_pump()
+            return
+        takers = [worker for worker in self.workers if worker.free_slots(now) > 0 and not background.occupies(worker)]
+        takers.sort(key=lambda worker: len(worker.in_flight))
+        need = self.load.need(background.capacity)
+        for position, worker in enumerate(takers):
+            idle = worker.slots > 1 or not worker.in_flight
+            job = background.next(need, bool(self.queue.length)) if idle else NO_JOB
+            if job != NO_JOB:
+                most = 1 if worker.slots > 1 else worker.free_slots(now)
+                self._feed(worker, most, 1 if not worker.batched else MANY, now, background.queue)
+                background.started(worker, job == ON_CREDIT, now)
+            elif self.queue.length:
+                share = math.ceil(self.queue.length / (len(takers) - position))
+                self._feed(worker, worker.free_slots(now), share, now)
+        if background.queue.length or background.running:
+            self._pump_at(now + background.PAUSE, now)
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
 
@@ -167,17 +212,18 @@ class Dispatcher:
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
         return max(LEAST_WAITING, 2 * batch * self.supervisor.wanted) - self.queue.length - coming
 
-    def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
+    def _feed(self, worker: Worker, most: int, share: int, now: float, queue: Queue | None = None) -> None:
         """Send the next batch to a worker that may take `most` calls, unless the batch waits for company."""
+        queue = self.queue if queue is None else queue
         wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
-        first = self.queue.oldest()
+        first = queue.oldest()
         if first is not None and first.alone and not worker.lives():
             return
         if worker.lanes and worker.batched and first is not None:
             most = min(most, worker.most_of(first.lane))
             wait = wait if most > 1 else 0.0
         policy = Policy(most, self.settings.max_batch_bytes, wait, worker.batched)
-        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
+        batch, reason, again = queue.take(policy, now, idle=not worker.in_flight, share=share)
         if not batch:
             if again:
                 self._pump_at(again, now)
@@ -221,16 +267,29 @@ class Dispatcher:
     def hand_over(self, call: Call) -> None:
         """Queue a call in the next pool of the pipeline, where it is never refused."""
         assert self.next is not None
+        if call.background:
+            self.next._take_job(call)
+            return
         self.next.queue.append(call)
         self.next.schedule_pump()
 
     def put_back(self, calls: list[Call]) -> None:
         """Put calls that run again at the head of the queue."""
+        jobs = [call for call in calls if call.background]
+        if jobs:
+            if self.background is None:
+                self.background = BackgroundQueue(self.settings.jobs_share, self.settings.jobs_workers, self.clock())
+            self.background.queue.put_back(jobs)
+            calls = [call for call in calls if not call.background]
         self.queue.put_back(calls)
         self.schedule_pump()
 
     def remove(self, call: Call) -> None:
         """Take a call that was answered or cancelled out of the queue. Its state must be DONE already."""
+        if call.background:
+            if self.background is not None:
+                self.background.queue.remove(call)
+            return
         self.queue.remove(call)
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()

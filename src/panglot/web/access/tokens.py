@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot.errors import StartError
+from panglot.jobs.webhooks import secrets_of
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
 from panglot.web.access.hidden_headers import Credentials, password
@@ -33,6 +34,9 @@ class Access:
     """Opens /metrics and nothing else; empty while there is none."""
     control_token: bytes = b""
     """Loads and unloads models, and nothing else; empty: no client may."""
+
+    webhook_keys: tuple[bytes, ...] = ()
+    """What the server signs its webhooks with, the newest key first."""
 
     @functools.cached_property
     def credentials(self) -> Credentials:
@@ -81,6 +85,10 @@ class Access:
             return not self.metrics_token
         return hmac.compare_digest(given, self.token)
 
+    def owner(self, headers: Headers) -> str:
+        """The name of whoever sends a request that is allowed; empty: all who have the token are the same."""
+        return ""
+
     def knows(self, host: bytes) -> bool:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
 
@@ -108,7 +116,8 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ, *, ad
     if loopback and not token:
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
-    return Access(token, hosts, metrics_token, _control_token(settings, environ, token, administrable))
+    keys = secrets_of(settings.webhook_secret_file, environ.get("PANGLOT_WEBHOOK_SECRET", ""))
+    return Access(token, hosts, metrics_token, _control_token(settings, environ, token, administrable), tuple(keys))
 
 
 def _control_token(settings: Settings, environ: Mapping[str, str], token: bytes, administrable: bool) -> bytes:

@@ -64,6 +64,8 @@ class AnswerQueue:
         self.current = request
         if not isinstance(request, Exchange):
             self.connection.run_app(request)
+        elif request.may_be_job:
+            request.begin(self._submit)
         elif request.route.model is not None and request.route.fields:
             find_model(self.connection.front, request, lambda fault: self._submit_named(request, fault))
         elif request.upload is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call, Fault
@@ -46,6 +47,8 @@ class Exchange(Call):
     )  # fmt: skip
 
     quota: ByteQuota
+    may_be_job = False
+    """Whether it is a JobExchange, which decides itself what becomes of it."""
 
     def __init__(self, connection: HttpConnection, front: Front, destination: Destination, began: float) -> None:
         super().__init__(destination.model.quota)
@@ -67,6 +70,10 @@ class Exchange(Call):
         self.pieces: list[bytes | bytearray | memoryview] = []
         self.upload: SpooledBody | None = None
         """The body, where it is written to a file."""
+
+    def begin(self, submit: Callable[[Exchange], None]) -> None:
+        """Decide what becomes of a request that has come whole; `submit` gives it to the engine."""
+        raise NotImplementedError
 
     def add_piece(self, body: bytes) -> None:
         """Add a piece to the body. Once there are many, small ones are joined: an object costs more than they do."""

@@ -46,6 +46,7 @@ class RequestHead:
         "hosts",
         "last_event_id",
         "origin",
+        "prefer",
         "size",
         "trace",
         "transfer_encoding",
@@ -71,6 +72,7 @@ class RequestHead:
         self.given_timeout = b""
         self.trace = b""
         self.last_event_id = b""
+        self.prefer = b""
         self.expects_continue = False
         self.before_body: int
         """How many headers came before a chunked body; those after them are trailers."""
@@ -254,6 +256,11 @@ def _expect(head: RequestHead, value: bytes) -> None:
     head.expects_continue = value.lower() == b"100-continue"
 
 
+def _prefer(head: RequestHead, value: bytes) -> None:
+    """Join several lines of this header: together they are one list."""
+    head.prefer = b"%b, %b" % (head.prefer, value) if head.prefer else value
+
+
 def _field(name: str) -> Callable[[RequestHead, bytes], None]:
     return lambda head, value: setattr(head, name, value)
 
@@ -273,4 +280,5 @@ KNOWN: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"sec-fetch-site": _fetch_site,
     b"traceparent": _field("trace"),
     b"last-event-id": _field("last_event_id"),
+    b"prefer": _prefer,
 }

@@ -19,6 +19,7 @@ from panglot.web.http1.answer_queue import NO_SPACE, AnswerQueue, OpenRequest
 from panglot.web.http1.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.http1.head import RequestHead, RequestRefused
 from panglot.web.http1.head_cache import HEAD_END, MOST_TRIES, CachedHead, raw_head
+from panglot.web.http1.job_exchange import job_exchange
 from panglot.web.http1.phases import ANSWERING, BODY, CLOSING, HEADERS, IDLE
 from panglot.web.limits.spool import SpooledBody
 from panglot.web.paths import Destination
@@ -244,7 +245,7 @@ class RequestReader:
         plain = not head.transfer_encoding and not head.foreign and not head.expects_continue
         if not plain or self.connection.reserved or not isinstance(exchange, Exchange):
             return
-        if not exchange.keep_alive or exchange.upload is not None:
+        if not exchange.keep_alive or exchange.upload is not None or exchange.may_be_job:
             return
         if admission.lacks_token(front, head, self.parser.get_method(), exchange):
             return  # A session admits it, and sessions end.
@@ -331,7 +332,10 @@ class RequestReader:
     def _exchange(self, destination: Destination, worker_head: bytes) -> Exchange:
         """The exchange of a request whose head is complete; `worker_head` is what `_worker_head` makes of it."""
         head, contract = self.head, destination.model.contract
-        exchange = Exchange(self.connection, self.front, destination, self.since)
+        if head.prefer or destination.route.job is not None:
+            exchange = job_exchange(self.connection, destination, self.since, head)
+        else:
+            exchange = Exchange(self.connection, self.front, destination, self.since)
         exchange.request_id = head.request_id(self.front, contract.id_header)
         exchange.trace = head.trace
         if head.origin and self.front.origins:

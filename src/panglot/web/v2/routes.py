@@ -43,7 +43,7 @@ def infer_route(native: InferRoute, path: str) -> InferRoute:
     """The route for tensors beside a model's own: its requests may share batches with those."""
     return dataclasses.replace(
         native, path=path, name=NAME, methods=("POST",), model=None, target="", takes=(), gives="", error=v2_error,
-        request=None, response=None,
+        request=None, response=None, job=None,
     )  # fmt: skip
 
 

@@ -1,0 +1,103 @@
+"""Which workers jobs get beside requests: those that requests do not need, and beyond these a share of all time.
+
+"Requests first" is not enough: a job that runs cannot be pushed aside, and the next request waits for its end. So jobs
+leave alone as many workers as requests are expected to want at once. Beyond that a job starts only on credit, which
+grows by a share of all workers' time: however many requests come, jobs never starve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from panglot.engine.pools.queue import MANY, Queue
+
+if TYPE_CHECKING:
+    from panglot.engine.workers.worker import Worker
+
+WINDOW = 10.0
+"""Seconds over which the number of requests is averaged, and for which credit gathers."""
+NO_JOB, IN_SPARE, ON_CREDIT = 0, 1, 2
+"""Whether a worker takes a job: not now, because requests do not need it, or on credit."""
+FEW = 0.01
+"""A mean number of requests below which there are none."""
+
+
+class InteractiveLoad:
+    """The mean number of requests in a pool at a time, waiting or running. It fades over WINDOW seconds."""
+
+    def __init__(self) -> None:
+        self.mean = 0.0
+
+    def add(self, busy_seconds: float, present: int, seconds: float) -> None:
+        """Count the requests of some seconds: the time that those answered took, and how many are there now."""
+        # Long requests count while they run, short ones when they are answered.
+        number = max(busy_seconds / seconds, float(present))
+        fade = math.exp(-seconds / WINDOW)
+        self.mean = self.mean * fade + number * (1 - fade)
+
+    def need(self, most: int) -> int:
+        """How many of so many workers requests are expected to want at once."""
+        mean = min(self.mean, most)
+        return 0 if mean < FEW else min(most, math.ceil(mean + math.sqrt(mean)))
+
+
+class BackgroundQueue:
+    """The jobs of a pool that wait, and the credit of those that run. It exists only while there are jobs."""
+
+    PAUSE = 0.05
+    """Seconds after which a pool with jobs is looked at again: credit grows, and requests become fewer."""
+
+    def __init__(self, share: float, workers: int, now: float) -> None:
+        """`share` is the part of all time that jobs have in any case; `workers` how many they may use, 0: all."""
+        self.queue = Queue(MANY, MANY)
+        self.capacity = 0
+        """How many calls the pool can run at a time."""
+        self.running = 0
+        """How many of these are jobs."""
+        self._share = share
+        self._most = workers or MANY
+        self._credit = share
+        self._at = now
+        self._on_credit: dict[Worker, float] = {}
+        """The workers that run a job on credit, and since when."""
+
+    def look(self, workers: Iterable[Worker], now: float) -> None:
+        """Count what runs, and pay for the jobs on credit that have ended."""
+        self.capacity = self.running = 0
+        busy = set()
+        for worker in workers:
+            jobs = sum(call.background for call in worker.in_flight.values())
+            several = worker.slots > 1
+            self.capacity += worker.open_slots if several else 1
+            self.running += jobs if several else bool(jobs)
+            if jobs:
+                busy.add(worker)
+        grown = self._share * self.capacity
+        self._credit = min(self._credit + grown * (now - self._at), grown * WINDOW)
+        self._at = now
+        for worker in [worker for worker in self._on_credit if worker not in busy]:
+            self._credit -= now - self._on_credit.pop(worker)
+
+    def occupies(self, worker: Worker) -> bool:
+        """Whether a worker runs a job, behind which no request may wait."""
+        return worker.slots == 1 and any(call.background for call in worker.in_flight.values())
+
+    def next(self, need: int, requests_wait: bool) -> int:
+        """Whether the next free worker takes a job. `need` is how many workers requests want."""
+        if not self.queue.length or self.running >= self._most:
+            return NO_JOB
+        if self.running < self.capacity - need:
+            # Requests that wait go first: they are fewer than the workers they need.
+            return NO_JOB if requests_wait else IN_SPARE
+        if self._credit > 0 and self.running < max(1, self.capacity - 1):
+            return ON_CREDIT
+        return NO_JOB
+
+    def started(self, worker: Worker, on_credit: bool, now: float) -> None:
+        """Count a job that was sent to a worker just now."""
+        if any(call.background for call in worker.in_flight.values()):
+            self.running += 1
+            if on_credit:
+                self._on_credit.setdefault(worker, now)

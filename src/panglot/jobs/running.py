@@ -1,0 +1,121 @@
+"""A job as a call of the engine: it collects the answer, and tells the board."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+from panglot.engine.call import Call, CallProgress, Fault, MemoryQuota
+from panglot.jobs.job import DONE, FAILED, Claimed, Job, Outcome, fault_text
+from panglot_worker.line import wire
+
+MOST_PRINTED = 65536
+"""Characters of what a job's script prints that are stored while it runs: the last ones."""
+NOT_RUN = frozenset({"loading", "queue_full", "draining", "back_off", "no_place", "memory"})
+"""Codes of faults that say nothing about the job: the engine could not take it."""
+TRIED_AGAIN = frozenset({"worker_died", "timeout", "place_lost"})
+"""Codes of faults after which a job gets another attempt."""
+
+Writer = Callable[[str, Fault, bytes], tuple[int, bytes, bytes]]
+"""Makes status, head and body of the answer for a fault, given the route's path and the request's id."""
+
+
+class JobCall(Call):
+    """The run of one job. `ended` is called once, with the outcome or the fault that is no answer yet."""
+
+    __slots__ = (
+        "answer_head", "changed", "claimed", "ended", "parts", "printed_text", "progress", "received", "run_limit",
+        "write_fault",
+    )  # fmt: skip
+
+    background = True
+
+    def __init__(
+        self,
+        claimed: Claimed,
+        quota: MemoryQuota,
+        write_fault: Writer,
+        ended: Callable[[JobCall, Outcome | Fault], None],
+        changed: Callable[[str], None],
+    ) -> None:
+        super().__init__(quota)
+        self.claimed = claimed
+        self.head, self.lane = claimed.head, claimed.lane
+        self.request_id = claimed.head.partition(b"\0")[0]
+        self.write_fault = write_fault
+        self.ended = ended
+        self.changed = changed
+        self.parts: list[bytes] = []
+        """The parts of a streamed answer, as they come."""
+        self.received = 0
+        """Bytes of these parts."""
+        self.answer_head = b""
+        self.progress: CallProgress | None = None
+        self.printed_text = ""
+        self.arrived = time.monotonic()
+        self.deadline = float("inf")
+        self.run_limit = claimed.run_timeout
+        # Never refused: the job was accepted with this body.
+        quota.used += len(claimed.body)
+        self.pieces, self.size = (claimed.body,), len(claimed.body)
+
+    @property
+    def job(self) -> Job:
+        return self.claimed.job
+
+    # What the engine tells
+
+    def report(self, progress: CallProgress) -> None:
+        self.progress = progress
+        self.changed(self.job.id)
+
+    def printed(self, source: str, text: str) -> None:
+        self.printed_text = (self.printed_text + text)[-MOST_PRINTED:]
+        self.changed(self.job.id)
+
+    def reply(self, reply: wire.Reply) -> None:
+        """Take the answer of the script, its failure, or a part of a stream."""
+        if reply.flags & wire.ERROR:
+            self._failed(reply)
+            return
+        if reply.flags & wire.MORE or self.parts:
+            self._add_part(reply)
+            if reply.flags & wire.MORE:
+                self.changed(self.job.id)
+                return
+            self.ended(self, self._streamed(reply))
+            return
+        state = FAILED if reply.status >= 400 else DONE
+        self.ended(self, Outcome(state, reply.status, bytes(reply.head), bytes(reply.body)))
+
+    def fail(self, fault: Fault) -> None:
+        """Take the engine's fault: the board decides whether the job is tried again."""
+        self.ended(self, fault)
+
+    def outcome(self, fault: Fault) -> Outcome:
+        """The end of the job by a fault, worded as its platform does."""
+        status, head, body = self.write_fault(self.job.route, fault, self.request_id)
+        return Outcome(FAILED, status, head, body, fault=fault_text(fault.code, fault.message))
+
+    def _failed(self, reply: wire.Reply) -> None:
+        problem = json.loads(bytes(reply.body))
+        fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
+        self.ended(self, self.outcome(fault))
+
+    def _add_part(self, reply: wire.Reply) -> None:
+        if not self.parts:
+            self.answer_head = bytes(reply.head)
+        if len(reply.body):
+            self.parts.append(bytes(reply.body))
+            self.received += len(reply.body)
+
+    def _streamed(self, last: wire.Reply) -> Outcome:
+        ends, at = [], 0
+        for part in self.parts:
+            at += len(part)
+            ends.append(at.to_bytes(8, "big"))
+        failed = last.status >= 400
+        fault = fault_text("stream_failed", "the script failed in the middle of its stream") if failed else None
+        state = FAILED if failed else DONE
+        return Outcome(state, 200, self.answer_head, b"".join(self.parts), b"".join(ends), fault)

@@ -1,0 +1,97 @@
+"""The jobs of a running server: their board, the models that run them, and the webhooks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from panglot.jobs.board import JobBoard, JobState
+from panglot.jobs.job import DueWebhook, JobTrouble, Limits, StoredAnswer
+from panglot.jobs.webhooks import WebhookSender
+from panglot.settings import Settings
+from panglot.web.jobs.model_jobs import JobsOfModel, ModelRunner
+from panglot.web.jobs.views import model_key, moment, view
+from panglot.web.models import Model, Models
+
+IN_MEMORY, ON_DISK = Limits(1000, 64 << 20, 1000), Limits(1_000_000, 10 << 30, 1_000_000)
+INLINE = 20_000
+"""Bytes of the largest JSON answer that a webhook carries."""
+LOOK_AGAIN = 0.05
+
+log = logging.getLogger("panglot")
+
+
+class JobHost:
+    """Owns the board of jobs, and attaches the models that come and go."""
+
+    def __init__(self, settings: Settings, models: Models, keys: Sequence[bytes] = ()) -> None:
+        """Opens the folder of `--jobs`. Raises StartError."""
+        self.models = models
+        self.board = JobBoard(Path(settings.jobs) if settings.jobs else None, limits(settings))
+        self._runners: dict[Model, ModelRunner] = {}
+        self.sender = WebhookSender(self.board, settings.webhook_allow, list(keys), self._webhook_body)
+        if settings.jobs:
+            self.board.open()
+        models.watch(self._attach)
+        self._attach()
+
+    def _attach(self) -> None:
+        """Have the models that there are now run their jobs."""
+        present = set(self.models)
+        for model in [model for model in self._runners if model not in present]:
+            self.board.detach(model_key(model), self._runners.pop(model))
+        for model in present - self._runners.keys():
+            runner = self._runners[model] = ModelRunner(model)
+            model.jobs = JobsOfModel(self.board, model)
+            self.board.attach(model_key(model), runner)
+
+    def start(self) -> None:
+        """Begin to run what is stored."""
+        if self.sender.allowed:
+            self.board.on_outbox = self.sender.look
+        self.board.start()
+
+    async def drain(self) -> None:
+        """Wait for the jobs that run."""
+        while self.board.running:  # noqa: ASYNC110  the last seconds of a server
+            await asyncio.sleep(LOOK_AGAIN)
+
+    async def close(self) -> None:
+        self.sender.close()
+        await self.board.close()
+
+    # Webhooks
+
+    async def _webhook_body(self, event: DueWebhook) -> bytes | None:
+        try:
+            state = await self.board.by_seq(event.seq)
+            if state is None:
+                return None
+            answer = await self.board.answer(state.job.id) if state.job.is_ended else None
+        except JobTrouble:
+            return None
+        route = next((route for model in self.models if model_key(model) == state.job.model
+                      for route in model.contract.routes if route.path == state.job.route), None)  # fmt: skip
+        if route is not None and route.job is not None and route.job.webhook is not None:
+            return route.job.webhook(state, event.event, answer)
+        return _payload(state, event.event, answer)
+
+
+def _payload(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
+    """The body of a webhook: the job, with its answer where that is JSON and small."""
+    data = view(state)
+    if answer is not None and answer.head.startswith(b"application/json") and len(answer.body) <= INLINE:
+        data["answer"] = orjson.loads(answer.body)
+    when = state.job.ended or state.job.started or state.job.accepted
+    return orjson.dumps({"type": f"job.{event}", "timestamp": moment(when), "data": data})
+
+
+def limits(settings: Settings) -> Limits:
+    """How much may be stored, by default more on disk than in memory."""
+    usual = ON_DISK if settings.jobs else IN_MEMORY
+    count = settings.jobs_count or usual.jobs
+    return Limits(count, settings.jobs_bytes or usual.bytes, settings.jobs_queued or count)

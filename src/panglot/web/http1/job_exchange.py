@@ -1,0 +1,270 @@
+"""A request that becomes a job: its body is stored, and its answer says where the job is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from panglot.engine.call import Fault
+from panglot.jobs.job import JobTrouble, NewJob, new_id
+from panglot.web.contract import RouteRefused
+from panglot.web.http1.exchange import Exchange
+from panglot.web.http1.head import RequestHead
+from panglot.web.http1.naming import find_model
+from panglot.web.job_contract import JobOptions, JobRequest, JobState, StoredAnswer
+from panglot.web.jobs import asking, views
+from panglot.web.json_fields import SMALL, read_fields
+from panglot.web.paths import Destination
+from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.web.http1.connection import HttpConnection
+
+PRIVATE = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
+"""Headers that are never stored."""
+
+
+def job_exchange(connection: HttpConnection, destination: Destination, began: float, head: RequestHead) -> Exchange:
+    """The exchange of a request that may become a job; an ordinary one where its route or its client says no."""
+    route, preference = destination.route, asking.preference(head.prefer)
+    always = route.job is not None and route.job.always
+    if route.spooled or route.endless or not (always or preference.respond_async):
+        return Exchange(connection, connection.front, destination, began)
+    return JobExchange(connection, destination, began, head, preference)
+
+
+class JobExchange(Exchange):
+    """One request that may become a job. Its client may disconnect: the job goes on, unless it is attached."""
+
+    __slots__ = ("_attached", "_job", "_options", "_preference", "_request_headers")
+
+    may_be_job = True
+
+    def __init__(
+        self,
+        connection: HttpConnection,
+        destination: Destination,
+        began: float,
+        head: RequestHead,
+        preference: asking.Preference,
+    ) -> None:
+        super().__init__(connection, connection.front, destination, began)
+        self._preference = preference
+        self._request_headers = head.headers
+        self._options = JobOptions()
+        self._job = ""
+        self._attached = False
+
+    def begin(self, submit: Callable[[Exchange], None]) -> None:
+        """Read what the route's contract names of the body, and store the job; or submit an ordinary call."""
+        if self.route.model is not None and self.route.fields:
+            find_model(self.front, self, lambda fault: self._named(submit, fault))
+        else:
+            self._named(submit, None)
+
+    def _named(self, submit: Callable[[Exchange], None], fault: Fault | None) -> None:
+        if self._is_gone():
+            return
+        if fault is not None:
+            self.fail(fault)
+            return
+        names = self.route.job.fields if self.route.job is not None else ()
+        if not names:
+            self._decide(submit, {})
+            return
+        # Copied once here: the job needs the bytes in any case.
+        body, depth = b"".join(self.body()), self.model.settings.max_json_depth
+        if len(body) <= SMALL:
+            self._decide(submit, read_fields(body, names, depth))
+            return
+        reading = asyncio.get_running_loop().run_in_executor(None, lambda: read_fields(body, names, depth))
+        reading.add_done_callback(lambda done: self._decide(submit, done.result()))
+
+    def _decide(self, submit: Callable[[Exchange], None], fields: Mapping[str, Any]) -> None:
+        if self._is_gone():
+            return
+        try:
+            self._options = self._chosen(fields)
+            job = self._new_job() if self._options.is_job else None
+        except RouteRefused as refused:
+            self.release()
+            self.fail(refused.fault)
+            return
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
+            self.blunder()
+            return
+        board = self.front.jobs
+        if job is None or board is None:
+            submit(self)
+            return
+        self._attached = self._options.attached
+        board.submit(job, self._stored)
+
+    def _is_gone(self) -> bool:
+        """Whether the client has disconnected while a thread read the body."""
+        return self.connection.transport is None
+
+    def _chosen(self, fields: Mapping[str, Any]) -> JobOptions:
+        """How the request becomes a job: as its route's contract says, else by its own headers. Raises RouteRefused."""
+        route, preference = self.route.job, self._preference
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in reversed(self._request_headers)
+            if name not in PRIVATE
+        }
+        options = JobOptions()
+        if route is not None and route.options is not None:
+            head = wire.Head.unpack(self.head)
+            query = dict(parse_qsl(head.query.decode("latin-1"), keep_blank_values=True))
+            method = head.method.decode("ascii")
+            options = route.options(
+                JobRequest(method, head.path_values, query, headers, fields, preference.respond_async, preference.wait)
+            )
+        return asking.completed(options, headers, preference, self.front.settings)
+
+    def _new_job(self) -> NewJob:
+        options, settings = self._options, self.model.settings
+        body = b"".join(self.body())
+        head = _without_private(self.head)
+        digest = b"" if options.any_request or options.key is None else self._digest(body)
+        return NewJob(
+            id=new_id(),
+            model=views.model_key(self.model),
+            route=self.route.path,
+            head=head,
+            body=body,
+            owner=self.front.access.owner(self._request_headers),
+            key=options.key,
+            digest=digest,
+            lifetime=options.lifetime if options.lifetime is not None else settings.jobs_lifetime,
+            retain=options.retain if options.retain is not None else settings.jobs_keep,
+            webhook=options.webhook,
+            lane=self.lane,
+            own=json.dumps(dict(options.own)) if options.own else "",
+            rerun=settings.rerun,
+            run_timeout=options.run_timeout,
+        )
+
+    def _digest(self, body: bytes) -> bytes:
+        head = wire.Head.unpack(self.head)
+        digest = hashlib.blake2b(digest_size=16)
+        for piece in (head.route, head.path, head.query, head.content_type, head.method, body):
+            digest.update(len(piece).to_bytes(8, "big") + piece)
+        return digest.digest()
+
+    # Answers
+
+    def _stored(self, result: tuple[Any, bool] | JobTrouble) -> None:
+        """Answer where the job is, now that it is stored; or wait for its end first."""
+        self.release()
+        if isinstance(result, JobTrouble):
+            if not self._is_gone():
+                self.fail(asking.fault(result))
+            return
+        job, is_new = result
+        self._job = job.id
+        if self._is_gone():
+            self._cancel_attached()
+            return
+        wait = self._options.wait or 0.0
+        if wait > 0 and self.front.jobs is not None:
+            task = asyncio.ensure_future(self._when_ended(job.id, wait, is_new))
+            task.add_done_callback(_log_failure)
+        else:
+            self._accepted(JobState(job, self._is_durable()), is_new)
+
+    def _is_durable(self) -> bool:
+        return self.front.jobs is not None and self.front.jobs.durable
+
+    async def _when_ended(self, name: str, wait: float, is_new: bool) -> None:
+        board = self.front.jobs
+        assert board is not None
+        longest = wait if math.isinf(wait) else min(wait, asking.LONGEST_WAIT)
+        try:
+            state = await board.wait(name, longest)
+            answer = await board.answer(name) if state is not None and state.job.is_ended else None
+        except JobTrouble as trouble:
+            if not self._is_gone():
+                self.fail(asking.fault(trouble))
+            return
+        if self._is_gone():
+            return
+        if state is None:
+            self.fail(asking.GONE)
+        elif state.job.is_ended:
+            self._ended(state, answer)
+        else:
+            self._accepted(state, is_new)
+
+    def _ended(self, state: JobState, answer: StoredAnswer | None) -> None:
+        self._attached = False
+        extra = self._lines(state, is_new=True, ended=True)
+        route = self.route.job
+        try:
+            if route is not None and route.ended is not None:
+                written = route.ended(state, answer)
+                self._send(written.status, written.head, written.body, wire.NO_TIMES, extra)
+            elif answer is not None:
+                self._send(answer.status, answer.head, answer.body, wire.NO_TIMES, extra)
+            else:
+                self.fail(views.no_answer(state.job))
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
+            self.blunder()
+
+    def _accepted(self, state: JobState, is_new: bool) -> None:
+        self._attached = False
+        route = self.route.job
+        extra = self._lines(state, is_new, ended=False)
+        try:
+            if route is not None and route.accepted is not None:
+                written = route.accepted(state)
+                self._send(written.status, written.head, written.body, wire.NO_TIMES, extra)
+            else:
+                self._send(202, b"application/json", views.to_json(state), wire.NO_TIMES, extra)
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
+            self.blunder()
+
+    def _lines(self, state: JobState, is_new: bool, ended: bool) -> bytes:
+        """The headers that Panglot adds, whatever the platform answers."""
+        lines = b"location: /jobs/%b\r\nx-panglot-durable: %b\r\n" % (
+            state.job.id.encode(), b"true" if state.durable else b"false",
+        )  # fmt: skip
+        if not ended:
+            lines += b"retry-after: 1\r\n"
+            if self._preference.respond_async:
+                lines += b"preference-applied: respond-async\r\n"
+        return lines if is_new else lines + b"idempotency-replayed: true\r\n"
+
+    # Ending
+
+    def cancel(self) -> None:
+        """Let the request go: its client has disconnected. The job goes on, unless it is attached."""
+        super().cancel()
+        self._cancel_attached()
+
+    def _cancel_attached(self) -> None:
+        if self._attached and self._job and self.front.jobs is not None:
+            self._attached = False
+            asyncio.ensure_future(self.front.jobs.cancel(self._job)).add_done_callback(_log_failure)
+
+
+def _log_failure(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled() and done.exception() is not None:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "the server itself failed on a job", "exception": done.exception()}
+        )
+
+
+def _without_private(head: bytes) -> bytes:
+    """The head for the worker without headers that carry credentials: it is stored."""
+    fields = head.split(b"\0")
+    index = wire.Head._fields.index("headers")
+    if len(fields) > index and fields[index]:
+        lines = fields[index].split(b"\n")
+        fields[index] = b"\n".join(line for line in lines if line.partition(b":")[0] not in PRIVATE)
+    return b"\0".join(fields)

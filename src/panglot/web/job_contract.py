@@ -1,0 +1,134 @@
+"""How a platform's routes make jobs of their requests, and what its pages may do with these jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from panglot.jobs.board import JobState as JobState
+from panglot.jobs.job import StoredAnswer as StoredAnswer
+from panglot.jobs.job import Webhook as Webhook
+
+FOREVER = math.inf
+
+
+class PlatformAnswer(NamedTuple):
+    """An answer as a platform writes it."""
+
+    status: int
+    content_type: bytes
+    body: bytes
+    headers: tuple[bytes, ...] = ()
+    """Further header lines, such as `b"x-error-code: 7"`."""
+
+    @property
+    def head(self) -> bytes:
+        """The content type and the further lines, as the head of a worker's reply has them."""
+        return b"\0".join((self.content_type, *self.headers))
+
+
+class JobRequest(NamedTuple):
+    """What a dialect may look at of a request that can become a job."""
+
+    method: str
+    path_values: Mapping[str, str]
+    """What stands for the free segments of the path."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """By lower-case name; none of them carries credentials."""
+    fields: Mapping[str, Any]
+    """The top-level fields of the JSON body that `JobRoute.fields` names, as far as they are there."""
+    respond_async: bool
+    """Whether the client sends `Prefer: respond-async`."""
+    wait: float | None
+    """The seconds of `Prefer: wait=N`."""
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """How one request becomes a job. What is None is as the settings and the request's own headers say."""
+
+    is_job: bool = True
+    """False: it is answered as any call, and nothing is stored."""
+    wait: float | None = None
+    """Seconds that the answer waits for the end of the job; FOREVER: until it has ended."""
+    attached: bool = False
+    """Whether the job is cancelled when its client disconnects before the answer."""
+    key: str | None = None
+    """Under which `ModelJobs.by_key` finds it. A second request with this key is the same job."""
+    any_request: bool = False
+    """Whether a second request with this key may differ: the key alone counts. Else it is refused with 422."""
+    lifetime: float | None = None
+    """Seconds that it may wait for a worker."""
+    retain: float | None = None
+    """Seconds that it is stored after its end."""
+    run_timeout: float = 0.0
+    """The longest that one run may take; 0: as the settings say."""
+    webhook: Webhook | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """What the dialect stores with the job, as JSON; `own_of` reads it."""
+
+
+JobAnswer = Callable[[JobState], PlatformAnswer]
+EndedJobAnswer = Callable[[JobState, StoredAnswer | None], PlatformAnswer]
+WebhookBody = Callable[[JobState, str, StoredAnswer | None], bytes]
+
+
+@dataclass(frozen=True)
+class JobRoute:
+    """How an InferRoute makes jobs, where its platform defines that. Without it, `Prefer: respond-async` makes one."""
+
+    always: bool = False
+    """Whether every request may become a job: `options` decides. Else only those with `Prefer: respond-async`."""
+    fields: tuple[str, ...] = ()
+    """The top-level fields of a JSON body that the front reads for `options`."""
+    options: Callable[[JobRequest], JobOptions] | None = None
+    """How a request becomes a job. Raises RouteRefused, which the route's own writer of errors answers."""
+    accepted: JobAnswer | None = None
+    """The answer for a job that has not ended; None: 202 with the job as JSON. Panglot adds headers alone."""
+    ended: EndedJobAnswer | None = None
+    """The answer for a job that ended while the client waited; None: the script's own."""
+    webhook: WebhookBody | None = None
+    """The body that its webhooks send, given the job, the event and the answer; None: as docs/guides/jobs.md says."""
+
+
+class ModelJobs(Protocol):
+    """The jobs of one model, as `Model.jobs` gives them to the pages of a dialect. All raise RouteRefused."""
+
+    async def find(self, name: str) -> JobState | None:
+        """A job by its id; None where there is none of this model, or its owner is another client."""
+
+    async def by_key(self, key: str) -> JobState | None:
+        """A job by its `JobOptions.key`."""
+
+    async def wait(self, name: str, seconds: float) -> JobState | None:
+        """A job once it has ended, or as it is after so many seconds."""
+
+    async def answer(self, name: str) -> StoredAnswer | None:
+        """The answer of a job that has ended; None where there is none."""
+
+    async def request(self, name: str) -> tuple[bytes, bytes] | None:
+        """The packed `wire.Head` and the body of a job's request; None where they are gone."""
+
+    async def parts(self, name: str, after: int = 0) -> list[bytes]:
+        """The parts of a streamed answer behind the first `after`, as far as they have come."""
+
+    async def new_parts(self, name: str) -> list[bytes]:
+        """The parts since the last time this was called for the job: one reader has each of them once."""
+
+    def follow(self, name: str) -> AsyncIterator[JobState]:
+        """The job whenever something of it has changed: its state, progress, parts or prints. Ends with the job."""
+
+    async def cancel(self, name: str) -> JobState | None:
+        """Cancel a job; one that has ended stays as it is."""
+
+    async def retry(self, name: str) -> JobState | None:
+        """Queue a failed job once more; None where it has not failed."""
+
+    async def purge(self) -> int:
+        """Cancel all jobs that wait; how many these were."""
+
+    def counts(self) -> Mapping[str, int]:
+        """How many jobs there are by the names of states: queued, running, done, failed, cancelled, expired."""

@@ -1,0 +1,214 @@
+"""The routes of /jobs: a job, its answer, its events, and the list of all for the administrator."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from panglot.engine.call import Fault
+from panglot.jobs.board import JobBoard, JobState
+from panglot.jobs.job import ID, STATES, JobTrouble
+from panglot.web.contract import ADMIN, INFER, Page, RouteRefused
+from panglot.web.front import Front
+from panglot.web.jobs import asking
+from panglot.web.jobs.list_page import list_page
+from panglot.web.jobs.model_jobs import refusing
+from panglot.web.jobs.views import no_answer, to_json, view
+
+MOST_LISTED = 200
+BREATH = 0.1
+"""Seconds between two events of progress."""
+QUIET = 15.0
+"""Seconds after which a comment shows that the stream of events lives."""
+UNKNOWN = Fault(404, "no_job", "there is no such job, or it is another client's")
+
+
+def _board(front: Front) -> JobBoard:
+    if front.jobs is None:
+        raise RouteRefused(UNKNOWN)
+    return front.jobs
+
+
+async def _state(front: Front, request: Request) -> JobState:
+    """The job that a path names, if its owner asks for it. Raises RouteRefused."""
+    name = request.path_params["id"]
+    with refusing():
+        state = await _board(front).get(name) if ID.fullmatch(name) else None
+    owner = front.access.owner(request.scope["headers"])
+    # Whoever has the server's own token has an empty name, and sees all jobs.
+    if state is None or (owner and state.job.owner != owner):
+        raise RouteRefused(UNKNOWN)
+    return state
+
+
+def _json(state: JobState, status: int = 200) -> Response:
+    return Response(to_json(state), status, media_type="application/json")
+
+
+async def show(front: Front, request: Request) -> Response:
+    """A job; with `Prefer: wait=N` once it has ended, or after so many seconds."""
+    state = await _state(front, request)
+    wait = asking.preference(request.headers.get("prefer", "").encode("latin-1")).wait
+    if wait and not state.job.is_ended:
+        with refusing():
+            later = await _board(front).wait(state.job.id, min(wait, asking.LONGEST_WAIT))
+        if later is None:
+            raise RouteRefused(UNKNOWN)
+        state = later
+    return _json(state)
+
+
+async def result(front: Front, request: Request) -> Response:
+    """The answer of a job, with its own status, headers and bytes."""
+    state = await _state(front, request)
+    if not state.job.is_ended:
+        raise RouteRefused(Fault(409, "not_ended", f"the job is {state.job.state_name}; try again later", 1))
+    with refusing():
+        answer = await _board(front).answer(state.job.id)
+    if answer is None:
+        raise RouteRefused(no_answer(state.job))
+    content_type, *lines = answer.head.split(b"\0")
+    response = Response(answer.body, answer.status)
+    if content_type:
+        response.headers["content-type"] = content_type.decode("latin-1")
+    if content_type != b"application/json":
+        response.headers["x-content-type-options"] = "nosniff"
+    for line in filter(None, lines):
+        name, _, value = line.decode("latin-1").partition(":")
+        response.headers.append(name, value.strip())
+    return response
+
+
+async def cancel(front: Front, request: Request) -> Response:
+    """Cancel a job; of a job that has ended, remove the body and the answer."""
+    state = await _state(front, request)
+    with refusing():
+        board = _board(front)
+        changed = await (board.erase if state.job.is_ended else board.cancel)(state.job.id)
+    if changed is None:
+        raise RouteRefused(UNKNOWN)
+    return _json(changed)
+
+
+async def retry(front: Front, request: Request) -> Response:
+    """Queue a failed job once more."""
+    state = await _state(front, request)
+    with refusing():
+        again = await _board(front).requeue(state.job.id, front.settings.jobs_lifetime)
+    if again is None:
+        message = f"the job is {state.job.state_name}: only a job that failed, and has its body, runs again"
+        raise RouteRefused(Fault(409, "not_failed", message))
+    return _json(again, 202)
+
+
+async def listed(front: Front, request: Request) -> Response:
+    """The newest jobs; a page for a browser, JSON otherwise."""
+    query = request.query_params
+    state, before, limit = query.get("state", ""), query.get("before", "0"), query.get("limit", "50")
+    if (state and state not in STATES) or not before.isdigit() or not limit.isdigit():
+        message = f"state is one of {', '.join(dict.fromkeys(STATES))}; before and limit are whole numbers"
+        raise RouteRefused(Fault(400, "bad_query", message))
+    states = tuple(number for number, name in enumerate(STATES) if name == state)
+    with refusing():
+        board = _board(front)
+        most = max(1, min(int(limit), MOST_LISTED))
+        jobs = await board.listed(states, query.get("model", ""), int(before), most)
+    if "text/html" in request.headers.get("accept", ""):
+        return list_page(front, jobs, state)
+    counts = dict.fromkeys(STATES, 0)
+    for (_, number), count in board.store.counts.items():
+        counts[STATES[number]] += count
+    following = jobs[-1].job.seq if len(jobs) == most else None
+    shown = {"jobs": [view(each) for each in jobs], "counts": counts, "durable": board.durable, "before": following}
+    return Response(orjson.dumps(shown), media_type="application/json")
+
+
+# Events
+
+
+async def events(front: Front, request: Request) -> Response:
+    """What happens to a job, as server-sent events; `Last-Event-ID` goes on behind the event of that id."""
+    state = await _state(front, request)
+    given = request.headers.get("last-event-id", "")
+    attempt, _, number = given.partition(".")
+    after = int(number) if number.isdigit() and attempt == str(state.job.attempts) else 0
+    watching = contextlib.ExitStack()
+    with refusing():
+        changed = watching.enter_context(_board(front).watch(state.job.id))
+    headers = {"cache-control": "no-store"}
+    stream = _events(front, state, after, changed, watching)
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+async def _events(
+    front: Front, state: JobState, sent: int, changed: asyncio.Event, watching: contextlib.ExitStack
+) -> AsyncIterator[bytes]:
+    """The events of a job from its part `sent` on. An id is the attempt and how many parts came before."""
+    board, name = _board(front), state.job.id
+    shown: tuple[Any, ...] = ()
+    progress: Any = None
+    attempt = state.job.attempts
+    with watching:
+        while True:
+            changed.clear()
+            current = await board.get(name)
+            if current is None:
+                return
+            job = current.job
+            if job.attempts != attempt:
+                # It began anew: a reader drops the parts of the attempt before.
+                attempt, sent = job.attempts, 0
+            if (job.state, job.attempts) != shown:
+                shown = job.state, job.attempts
+                if not job.is_ended:
+                    yield _event("state", f"{attempt}.{sent}", view(current))
+            if current.progress is not None and current.progress != progress:
+                progress = current.progress
+                told = {"progress": progress.fraction, "text": progress.text}
+                yield _event("progress", f"{attempt}.{sent}", told)
+            try:
+                parts = await board.parts(name, sent)
+            except JobTrouble:
+                parts = []
+            for part in parts:
+                sent += 1
+                yield _event("part", f"{attempt}.{sent}", _part(part))
+            if job.is_ended:
+                yield _event("state", f"{attempt}.{sent}", view(current))
+                yield _event("end", f"{attempt}.{sent}", {"state": job.state_name})
+                return
+            if front.draining:
+                return
+            await asyncio.sleep(BREATH)
+            try:
+                await asyncio.wait_for(changed.wait(), QUIET)
+            except TimeoutError:
+                yield b": the job goes on\n\n"
+
+
+def _part(part: bytes) -> dict[str, str]:
+    try:
+        return {"text": part.decode()}
+    except UnicodeDecodeError:
+        return {"data": base64.b64encode(part).decode(), "encoding": "base64"}
+
+
+def _event(kind: str, number: str, value: Any) -> bytes:
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), number.encode(), orjson.dumps(value))
+
+
+PAGES = (
+    Page("/jobs", ADMIN, listed),
+    Page("/jobs/{id}", INFER, show),
+    Page("/jobs/{id}", INFER, cancel, methods=("DELETE",)),
+    Page("/jobs/{id}/result", INFER, result),
+    Page("/jobs/{id}/events", INFER, events),
+    Page("/jobs/{id}/retry", INFER, retry, methods=("POST",)),
+)
