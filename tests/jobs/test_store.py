@@ -18,19 +18,19 @@ import pytest
 
 from panglot.errors import StartError
 from panglot.jobs.job import (
-    CANCELLED, DISK, DONE, EXPIRED, FAILED, FULL, INTERRUPTED, KEY_REUSED, QUEUED, RUNNING, ID, JobTrouble, Limits,
-    NewJob, Outcome, Webhook, new_id,
+    CANCELLED, DISK, DONE, EXPIRED, FAILED, FULL, INTERRUPTED, KEY_REUSED, QUEUED, RUNNING, ID, JobTrouble, JobLimits,
+    NewJob, JobOutcome, Webhook, new_id,
 )  # fmt: skip
 from panglot.jobs.store import JobStore
 
-MANY = Limits(1_000_000, 10 << 30, 1_000_000)
+MANY = JobLimits(1_000_000, 10 << 30, 1_000_000)
 LARGE = bytes(range(256)) * 1000
 
 
 class Opened:
     """A store whose commands a test waits for."""
 
-    def __init__(self, path: Path | None, limits: Limits = MANY, synchronous: str = "FULL") -> None:
+    def __init__(self, path: Path | None, limits: JobLimits = MANY, synchronous: str = "FULL") -> None:
         self.store = JobStore(path, limits, synchronous=synchronous)
         self.report = self.store.open()
 
@@ -52,7 +52,7 @@ class Opened:
     def run(self, body: bytes = b"ok") -> Any:
         """Run the next job to its end."""
         (claimed,) = self.write("claim", "m", 1)
-        return self.write("finish", claimed.job.seq, claimed.job.attempts, Outcome(DONE, 200, b"text/plain", body))
+        return self.write("finish", claimed.job.seq, claimed.job.attempts, JobOutcome(DONE, 200, b"text/plain", body))
 
 
 def new_job(body: bytes, **more: Any) -> NewJob:
@@ -85,7 +85,7 @@ def test_a_job_is_stored_run_and_answered(opened: Opened) -> None:
     (claimed,) = opened.write("claim", "m", 5)
     assert (claimed.body, claimed.head, claimed.lane, claimed.job.attempts) == (LARGE, b"head", "x", 1)
     assert opened.read("get", job.id).state == RUNNING
-    ended = opened.write("finish", job.seq, 1, Outcome(DONE, 201, b"text/plain\0x: y", LARGE * 2))
+    ended = opened.write("finish", job.seq, 1, JobOutcome(DONE, 201, b"text/plain\0x: y", LARGE * 2))
     assert (ended.state, ended.status) == (DONE, 201)
     answer = opened.read("answer", job.id)
     assert (answer.status, answer.head, answer.body) == (201, b"text/plain\0x: y", LARGE * 2)
@@ -96,7 +96,7 @@ def test_the_parts_of_a_stream_can_be_read_one_by_one(opened: Opened) -> None:
     job, _ = opened.submit()
     opened.write("claim", "m", 1)
     ends = b"".join(end.to_bytes(8, "big") for end in (2, 5))
-    opened.write("finish", job.seq, 1, Outcome(DONE, 200, b"text/plain", b"abcde", ends))
+    opened.write("finish", job.seq, 1, JobOutcome(DONE, 200, b"text/plain", b"abcde", ends))
     answer = opened.read("answer", job.id)
     assert [answer.part(number) for number in range(len(answer.ends))] == [b"ab", b"cde"]
 
@@ -108,7 +108,7 @@ def test_an_answer_of_an_earlier_attempt_never_lands(opened: Opened) -> None:
     assert opened.write("sweep", time.time()).queued == {"m"}
     (claimed,) = opened.write("claim", "m", 1)
     assert claimed.job.attempts == 2
-    assert opened.write("finish", job.seq, 1, Outcome(DONE, 200, b"", b"old")) is None
+    assert opened.write("finish", job.seq, 1, JobOutcome(DONE, 200, b"", b"old")) is None
     assert opened.read("get", job.id).state == RUNNING
 
 
@@ -117,7 +117,7 @@ def test_a_cancelled_job_takes_no_answer(opened: Opened) -> None:
     opened.write("claim", "m", 1)
     cancelled, ended_now = opened.write("cancel", job.id)
     assert (cancelled.state, ended_now) == (CANCELLED, True)
-    assert opened.write("finish", job.seq, 1, Outcome(DONE, 200, b"", b"late")) is None
+    assert opened.write("finish", job.seq, 1, JobOutcome(DONE, 200, b"", b"late")) is None
     assert opened.write("cancel", job.id)[1] is False
 
 
@@ -144,7 +144,7 @@ def test_fifty_repeats_at_once_are_one_job(opened: Opened) -> None:
 
 
 def test_limits_refuse_new_jobs_and_never_drop_accepted_ones(tmp_path: Path) -> None:
-    opened = Opened(None, Limits(jobs=3, bytes=1000, queued=2))
+    opened = Opened(None, JobLimits(jobs=3, bytes=1000, queued=2))
     kept = [opened.submit()[0] for _ in range(2)]
     with pytest.raises(JobTrouble) as caught:
         opened.submit()
@@ -168,7 +168,7 @@ def test_jobs_expire_and_are_removed_after_their_time(opened: Opened) -> None:
 def test_a_failed_job_runs_once_more_on_request(opened: Opened) -> None:
     job, _ = opened.submit(LARGE)
     opened.write("claim", "m", 1)
-    opened.write("finish", job.seq, 1, Outcome(FAILED, 500, b"", LARGE))
+    opened.write("finish", job.seq, 1, JobOutcome(FAILED, 500, b"", LARGE))
     again = opened.write("requeue", job.id, 60.0)
     assert (again.state, again.attempts, again.status) == (QUEUED, 0, None)
     assert opened.run().state == DONE
@@ -271,8 +271,8 @@ def test_a_clean_end_leaves_the_jobs_as_they_were(tmp_path: Path) -> None:
 def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     code = (
-        "from pathlib import Path; from panglot.jobs.store import JobStore; from panglot.jobs.job import Limits\n"
-        f"JobStore(Path({str(tmp_path)!r}), Limits(1, 1, 1)).open()"
+        "from pathlib import Path; from panglot.jobs.store import JobStore; from panglot.jobs.job import JobLimits\n"
+        f"JobStore(Path({str(tmp_path)!r}), JobLimits(1, 1, 1)).open()"
     )
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert f"in use by pid {os.getpid()} on" in second.stderr
@@ -374,10 +374,10 @@ def test_a_transaction_that_fails_refuses_the_guilty_command_alone(
 FULL_DISK = """
 import queue, sys
 from pathlib import Path
-from panglot.jobs.job import DISK, DONE, JobTrouble, Limits, NewJob, Outcome, new_id
+from panglot.jobs.job import DISK, DONE, JobTrouble, JobLimits, NewJob, JobOutcome, new_id
 from panglot.jobs.store import JobStore
 
-store = JobStore(Path(sys.argv[1]) / "jobs", Limits(10**6, 10**10, 10**6))
+store = JobStore(Path(sys.argv[1]) / "jobs", JobLimits(10**6, 10**10, 10**6))
 store.open()
 answers = queue.SimpleQueue()
 
@@ -396,7 +396,7 @@ for number in range(10000):
 assert 20 < len(accepted) < 9000, len(accepted)
 for _ in accepted:
     (claimed,) = ask(store.write, "claim", "m", 1)
-    result = ask(store.write, "finish", claimed.job.seq, 1, Outcome(DONE, 200, b"", claimed.body[:500]))
+    result = ask(store.write, "finish", claimed.job.seq, 1, JobOutcome(DONE, 200, b"", claimed.body[:500]))
     assert not isinstance(result, JobTrouble), result
 for job in accepted:
     ask(store.write, "erase", job.id)

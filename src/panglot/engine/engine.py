@@ -141,7 +141,6 @@ class LocalEngine:
         self._rate = 0.0
         self._done_at_tick = 0
         self._done = 0
-        self._latency_at_tick = 0
         self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
@@ -212,11 +211,9 @@ class LocalEngine:
 
     def _watch_load(self, seconds: float) -> None:
         """Learn how many requests are in the engine at a time, for the jobs beside them."""
-        # By Little's law: the time that all requests of a while took, divided by that while. It costs requests nothing.
         total = sum(histogram.total for histogram in self.metrics.latency.values())
         present = sum(not call.background for call in self.live)
-        self.pools[0].dispatcher.load.add((total - self._latency_at_tick) / 1e6, present, seconds)
-        self._latency_at_tick = total
+        self.entrance.load.add(total / 1e6, present, seconds)
 
     def started(self) -> set[int]:
         """The processes that somebody waits for: a worker's record, or the cluster for its driver."""

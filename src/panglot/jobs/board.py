@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from panglot.engine.call import Call, CallProgress, Fault, MemoryQuota
-from panglot.jobs.job import DISK, QUEUED, UNAVAILABLE, Claimed, Job, JobTrouble, Limits, NewJob, Outcome, StoredAnswer
+from panglot.jobs.job import (
+    DISK,
+    QUEUED,
+    UNAVAILABLE,
+    Claimed,
+    Job,
+    JobLimits,
+    JobOutcome,
+    JobTrouble,
+    NewJob,
+    StoredAnswer,
+)
 from panglot.jobs.running import NOT_RUN, TRIED_AGAIN, JobCall
 from panglot.jobs.store import JobStore, Report
 
@@ -30,7 +41,7 @@ MOST_READERS, MOST_READERS_OF_JOB = 1000, 16
 log = logging.getLogger("panglot.jobs")
 
 
-class Runner(Protocol):
+class JobRunner(Protocol):
     """What runs the jobs of one model."""
 
     @property
@@ -67,10 +78,10 @@ class JobState(NamedTuple):
 class JobBoard:
     """All jobs of a server. It is used on the event loop alone; the store's thread does the work."""
 
-    def __init__(self, path: Path | None, limits: Limits) -> None:
+    def __init__(self, path: Path | None, limits: JobLimits) -> None:
         self.store = JobStore(path, limits, self._deliver)
         self.durable = path is not None
-        self.runners: dict[str, Runner] = {}
+        self.runners: dict[str, JobRunner] = {}
         self.running: dict[str, JobCall] = {}
         """The calls of jobs that run, by the job's id."""
         self.on_outbox: Callable[[], None] = lambda: None
@@ -291,13 +302,13 @@ class JobBoard:
 
     # Running
 
-    def attach(self, model: str, runner: Runner) -> None:
+    def attach(self, model: str, runner: JobRunner) -> None:
         """Have the jobs of a model run from now on."""
         self.runners[model] = runner
         if self._loop is not None:
             self.feed(model)
 
-    def detach(self, model: str, runner: Runner) -> None:
+    def detach(self, model: str, runner: JobRunner) -> None:
         """Have the jobs of a model wait until it is there again."""
         if self.runners.get(model) is runner:
             del self.runners[model]
@@ -318,7 +329,7 @@ class JobBoard:
         self._claiming.add(model)
         self.store.write("claim", model, wanted, then=lambda result: self._claimed(model, runner, result))
 
-    def _claimed(self, model: str, runner: Runner, result: list[Claimed] | JobTrouble) -> None:
+    def _claimed(self, model: str, runner: JobRunner, result: list[Claimed] | JobTrouble) -> None:
         self._claiming.discard(model)
         if isinstance(result, JobTrouble):
             return
@@ -335,7 +346,7 @@ class JobBoard:
             # Until a claim comes back the counts of the store are those before it.
             self.feed(model)
 
-    def _over(self, call: JobCall, end: Outcome | Fault) -> None:
+    def _over(self, call: JobCall, end: JobOutcome | Fault) -> None:
         """Store how a run ended; or have the job wait for its next attempt."""
         if self.running.get(call.job.id) is not call:
             return  # Cancelled meanwhile.

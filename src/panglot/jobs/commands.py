@@ -26,10 +26,10 @@ from panglot.jobs.job import (
     RUNNING,
     Claimed,
     Job,
+    JobLimits,
+    JobOutcome,
     JobTrouble,
-    Limits,
     NewJob,
-    Outcome,
     Swept,
     Webhook,
     fault_text,
@@ -47,7 +47,7 @@ ROW = "(?,?,?,?,?,?,?,0,0,0,?,NULL,NULL,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,0,NULL
 class JobTables:
     """The tables of jobs, and exact counts of what is in them."""
 
-    def __init__(self, database: sqlite3.Connection, folder: JobFolder | None, limits: Limits) -> None:
+    def __init__(self, database: sqlite3.Connection, folder: JobFolder | None, limits: JobLimits) -> None:
         self.database = database
         self.folder = folder
         self.limits = limits
@@ -271,7 +271,7 @@ class JobTables:
             claimed.append(Claimed(running, head, lane, limit, body))
         return claimed
 
-    def finish(self, seq: int, attempt: int, outcome: Outcome) -> Job | None:
+    def finish(self, seq: int, attempt: int, outcome: JobOutcome) -> Job | None:
         """Store an answer; None when the job has ended otherwise meanwhile, or runs anew."""
         job = self._running(seq, attempt)
         if job is None:

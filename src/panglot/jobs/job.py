@@ -134,7 +134,7 @@ class Claimed(NamedTuple):
     body: bytes
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     """What a run came to."""
 
     state: int
@@ -173,7 +173,7 @@ class DueWebhook(NamedTuple):
     attempts: int
 
 
-class Limits(NamedTuple):
+class JobLimits(NamedTuple):
     """How much the store may hold: jobs in all, bytes of their bodies and answers, and jobs of a model that wait."""
 
     jobs: int

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from panglot.engine.call import Call, CallProgress, Fault, MemoryQuota
-from panglot.jobs.job import DONE, FAILED, Claimed, Job, Outcome, fault_text
+from panglot.jobs.job import DONE, FAILED, Claimed, Job, JobOutcome, fault_text
 from panglot_worker.line import wire
 
 MOST_PRINTED = 65536
@@ -36,7 +36,7 @@ class JobCall(Call):
         claimed: Claimed,
         quota: MemoryQuota,
         write_fault: Writer,
-        ended: Callable[[JobCall, Outcome | Fault], None],
+        ended: Callable[[JobCall, JobOutcome | Fault], None],
         changed: Callable[[str], None],
     ) -> None:
         super().__init__(quota)
@@ -87,16 +87,16 @@ class JobCall(Call):
             self.ended(self, self._streamed(reply))
             return
         state = FAILED if reply.status >= 400 else DONE
-        self.ended(self, Outcome(state, reply.status, bytes(reply.head), bytes(reply.body)))
+        self.ended(self, JobOutcome(state, reply.status, bytes(reply.head), bytes(reply.body)))
 
     def fail(self, fault: Fault) -> None:
         """Take the engine's fault: the board decides whether the job is tried again."""
         self.ended(self, fault)
 
-    def outcome(self, fault: Fault) -> Outcome:
+    def outcome(self, fault: Fault) -> JobOutcome:
         """The end of the job by a fault, worded as its platform does."""
         status, head, body = self.write_fault(self.job.route, fault, self.request_id)
-        return Outcome(FAILED, status, head, body, fault=fault_text(fault.code, fault.message))
+        return JobOutcome(FAILED, status, head, body, fault=fault_text(fault.code, fault.message))
 
     def _failed(self, reply: wire.Reply) -> None:
         problem = json.loads(bytes(reply.body))
@@ -110,7 +110,7 @@ class JobCall(Call):
             self.parts.append(bytes(reply.body))
             self.received += len(reply.body)
 
-    def _streamed(self, last: wire.Reply) -> Outcome:
+    def _streamed(self, last: wire.Reply) -> JobOutcome:
         ends, at = [], 0
         for part in self.parts:
             at += len(part)
@@ -118,4 +118,4 @@ class JobCall(Call):
         failed = last.status >= 400
         fault = fault_text("stream_failed", "the script failed in the middle of its stream") if failed else None
         state = FAILED if failed else DONE
-        return Outcome(state, 200, self.answer_head, b"".join(self.parts), b"".join(ends), fault)
+        return JobOutcome(state, 200, self.answer_head, b"".join(self.parts), b"".join(ends), fault)

@@ -22,7 +22,7 @@ from panglot.errors import StartError
 from panglot.jobs import database
 from panglot.jobs.commands import JobTables
 from panglot.jobs.folder import NO_SPACE, JobFolder, is_remote, remove
-from panglot.jobs.job import DISK, UNAVAILABLE, JobTrouble, Limits, NewJob
+from panglot.jobs.job import DISK, UNAVAILABLE, JobLimits, JobTrouble, NewJob
 
 MOST_COMMANDS, MOST_BYTES = 256, 32 << 20
 """Commands, and bytes of new bodies, that one transaction takes."""
@@ -35,7 +35,7 @@ Report = tuple[Callable[[Result], None], Result]
 Deliver = Callable[[list[Report]], None]
 
 
-class Command(NamedTuple):
+class StoreCommand(NamedTuple):
     """A method of JobTables, or of its queries, by name; its result, or a JobTrouble, goes to `then`."""
 
     name: str
@@ -54,7 +54,7 @@ class JobStore:
     """All jobs of a server, in a folder or in memory."""
 
     def __init__(
-        self, path: Path | None, limits: Limits, deliver: Deliver = _at_once, synchronous: str = "FULL"
+        self, path: Path | None, limits: JobLimits, deliver: Deliver = _at_once, synchronous: str = "FULL"
     ) -> None:
         """`deliver` takes the results of a transaction, on the thread; `synchronous` is for tests."""
         self.folder = JobFolder(path) if path is not None else None
@@ -69,7 +69,7 @@ class JobStore:
         """Transactions in a row that the disk has failed."""
         self._deliver = deliver
         self._synchronous = synchronous
-        self._queue: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[StoreCommand | None] = queue.SimpleQueue()
         self._doubtful: list[Path] = []
         self._thread: threading.Thread | None = None
         self.tables: JobTables
@@ -116,15 +116,15 @@ class JobStore:
 
     def write(self, name: str, *arguments: Any, then: Callable[[Result], None], size: int = 0) -> None:
         """Have a command done and committed; `then` gets its result or a JobTrouble."""
-        self._queue.put(Command(name, arguments, then, size=size))
+        self._queue.put(StoreCommand(name, arguments, then, size=size))
 
     def submit(self, job: NewJob, then: Callable[[Result], None]) -> None:
         """Store a job; `then` gets it with whether it is new, or a JobTrouble, once it is on disk."""
-        self._queue.put(Command("submit", (job,), then, size=len(job.body)))
+        self._queue.put(StoreCommand("submit", (job,), then, size=len(job.body)))
 
     def read(self, name: str, *arguments: Any, then: Callable[[Result], None]) -> None:
         """Have a query answered, after the commands that were put before it."""
-        self._queue.put(Command(name, arguments, then, reads=True))
+        self._queue.put(StoreCommand(name, arguments, then, reads=True))
 
     def close(self) -> None:
         """Finish what was put, close the database and let the folder go."""
@@ -147,7 +147,7 @@ class JobStore:
         while True:
             group, ending = self._gather()
             reports: list[Report] = []
-            writes: list[Command] = []
+            writes: list[StoreCommand] = []
             for command in group:
                 # A query sees what was put before it: the commands before it are committed first.
                 if not command.reads:
@@ -165,9 +165,9 @@ class JobStore:
                 self._release()
                 return
 
-    def _gather(self) -> tuple[list[Command], bool]:
+    def _gather(self) -> tuple[list[StoreCommand], bool]:
         """All commands that wait, up to a limit, and whether the thread ends after them."""
-        group: list[Command] = []
+        group: list[StoreCommand] = []
         size = 0
         command = self._queue.get()
         with contextlib.suppress(queue.Empty):
@@ -185,7 +185,7 @@ class JobStore:
         if self.folder is not None:
             self.folder.close()
 
-    def _read(self, command: Command) -> Result:
+    def _read(self, command: StoreCommand) -> Result:
         try:
             return getattr(self.tables.queries, command.name)(*command.arguments)
         except JobTrouble as trouble:
@@ -193,7 +193,7 @@ class JobStore:
         except (sqlite3.Error, OSError) as error:
             return JobTrouble(UNAVAILABLE, f"jobs cannot be read: {error}")
 
-    def _write(self, commands: list[Command]) -> list[Report]:
+    def _write(self, commands: list[StoreCommand]) -> list[Report]:
         """Do all in one transaction; where that fails, each alone, so that only the guilty one is refused."""
         began = time.monotonic()
         results, error = self._transaction(commands)
@@ -229,7 +229,7 @@ class JobStore:
             self.tables.database.execute("PRAGMA wal_autocheckpoint = 1").fetchone()
             self.tables.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
-    def _transaction(self, commands: list[Command]) -> tuple[list[Result], Exception | None]:
+    def _transaction(self, commands: list[StoreCommand]) -> tuple[list[Result], Exception | None]:
         tables, committing = self.tables, False
         new_jobs = [command.arguments[0] for command in commands if command.name == "submit"]
         counted = tables.jobs, tables.bytes, tables.next_seq, tables.counts.copy()

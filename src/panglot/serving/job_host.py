@@ -10,14 +10,14 @@ from pathlib import Path
 import orjson
 
 from panglot.jobs.board import JobBoard, JobState
-from panglot.jobs.job import DueWebhook, JobTrouble, Limits, StoredAnswer
+from panglot.jobs.job import DueWebhook, JobLimits, JobTrouble, StoredAnswer
 from panglot.jobs.webhooks import WebhookSender
 from panglot.settings import Settings
 from panglot.web.jobs.model_jobs import JobsOfModel, ModelRunner
 from panglot.web.jobs.views import model_key, moment, view
 from panglot.web.models import Model, Models
 
-IN_MEMORY, ON_DISK = Limits(1000, 64 << 20, 1000), Limits(1_000_000, 10 << 30, 1_000_000)
+IN_MEMORY, ON_DISK = JobLimits(1000, 64 << 20, 1000), JobLimits(1_000_000, 10 << 30, 1_000_000)
 INLINE = 20_000
 """Bytes of the largest JSON answer that a webhook carries."""
 LOOK_AGAIN = 0.05
@@ -90,8 +90,8 @@ def _payload(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
     return orjson.dumps({"type": f"job.{event}", "timestamp": moment(when), "data": data})
 
 
-def limits(settings: Settings) -> Limits:
+def limits(settings: Settings) -> JobLimits:
     """How much may be stored, by default more on disk than in memory."""
     usual = ON_DISK if settings.jobs else IN_MEMORY
     count = settings.jobs_count or usual.jobs
-    return Limits(count, settings.jobs_bytes or usual.bytes, settings.jobs_queued or count)
+    return JobLimits(count, settings.jobs_bytes or usual.bytes, settings.jobs_queued or count)

@@ -8,9 +8,9 @@ def predict(body: dict):
     """Echo, with whatever the body asks for on the way."""
     if body.get("count"):
         with open(body["count"], "a") as file:
-            file.write("%s\n" % body.get("name", ""))
+            file.write(body.get("name", "") + "\n")
     for step in range(body.get("steps", 0)):
-        progress((step + 1) / body["steps"], "step %d" % (step + 1))
+        progress((step + 1) / body["steps"], f"step {step + 1}")
         time.sleep(body.get("pause", 0.05))
     if body.get("sleep"):
         time.sleep(body["sleep"])

@@ -29,11 +29,15 @@ class InteractiveLoad:
 
     def __init__(self) -> None:
         self.mean = 0.0
+        self._total = 0.0
 
-    def add(self, busy_seconds: float, present: int, seconds: float) -> None:
-        """Count the requests of some seconds: the time that those answered took, and how many are there now."""
+    def add(self, total: float, present: int, seconds: float) -> None:
+        """Count the requests of some seconds: `total` is the time that all requests so far took, `present` how many
+        are there now."""
+        # By Little's law: the time that all requests of a while took, divided by that while. It costs requests nothing.
         # Long requests count while they run, short ones when they are answered.
-        number = max(busy_seconds / seconds, float(present))
+        number = max((total - self._total) / seconds, float(present))
+        self._total = total
         fade = math.exp(-seconds / WINDOW)
         self.mean = self.mean * fade + number * (1 - fade)
 

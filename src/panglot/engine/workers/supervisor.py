@@ -255,7 +255,6 @@ class Supervisor:
     def tick(self, now: float) -> None:
         """Kill workers that run or load for too long; replace those that have grown or served enough."""
         self.pool.cancel_slow_streams(now)
-        longest = self.settings.effective_run_timeout + self.settings.kill_grace
         # A copy: `replace` adds workers.
         for worker in list(self.workers):
             if worker.stream_pause.call is not None:
@@ -265,8 +264,12 @@ class Supervisor:
                 worker.kill_hung(
                     f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})"
                 )
-            elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
-                worker.kill_hung(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+            elif (
+                worker.in_flight
+                and worker.state in (READY, RETIRING)
+                and now - self._oldest(worker) > (self._longest(worker) + self.settings.kill_grace)
+            ):
+                worker.kill_hung(f"was killed: one call ran longer than {self._longest(worker):g} s")
             elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
                 # It has answered all its calls and does not end: something of the script keeps it.
                 if not worker.in_flight:
@@ -280,6 +283,11 @@ class Supervisor:
                     self.replace(worker, why)
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
+
+    def _longest(self, worker: Worker) -> float:
+        """How long the calls of a worker may run: a job may have a limit of its own."""
+        limits = (call.run_limit for call in worker.in_flight.values() if call.background)
+        return max(limits, default=0.0) or self.settings.effective_run_timeout
 
     def _oldest(self, worker: Worker) -> float:
         if worker.slots > 1:
