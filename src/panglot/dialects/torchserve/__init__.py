@@ -1,0 +1,1 @@
+"""Handlers of TorchServe: model archives, folders of them, and folders of sources."""

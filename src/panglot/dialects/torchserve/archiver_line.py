@@ -1,0 +1,106 @@
+"""The command line of torch-model-archiver that a repository shows in its README or a script: which files are what."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from panglot.dialects.torchserve.manifest import Manifest
+from panglot_worker.files.package_files import content_if_any
+
+PROGRAM = "torch-model-archiver"
+PLACES = ("README*", "readme*", "*.md", "*.sh", "Makefile", "Dockerfile*")
+LARGEST = 1 << 20
+MOST_FILES = 50
+OPTIONS = {
+    "--model-name": "model_name",
+    "--version": "version",
+    "-v": "version",
+    "--model-file": "model_file",
+    "--serialized-file": "serialized_file",
+    "--handler": "handler",
+    "--requirements-file": "requirements_file",
+    "-r": "requirements_file",
+    "--config-file": "config_file",
+    "-c": "config_file",
+}
+PATHS = ("model_file", "serialized_file", "requirements_file", "config_file")
+
+
+@dataclass(frozen=True)
+class ArchiverLine:
+    """A line that makes an archive, and where it stands."""
+
+    manifest: Manifest
+    """Its files are paths from the folder."""
+    file: str
+    line: int
+
+
+def find(folder: Path) -> list[ArchiverLine]:
+    """The lines of a folder's documents and scripts that name a handler which is there, each handler once."""
+    lines: dict[str, ArchiverLine] = {}
+    files = [file for pattern in PLACES for file in sorted(folder.glob(pattern)) if file.is_file()]
+    for file in list(dict.fromkeys(files))[:MOST_FILES]:
+        text = content_if_any(file, LARGEST).decode("utf-8", "replace")
+        for number, words in _commands(text):
+            manifest = _manifest(words, folder)
+            if manifest is not None:
+                lines.setdefault(manifest.handler, ArchiverLine(manifest, file.name, number))
+    return list(lines.values())
+
+
+def _commands(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The words of every call of the archiver; a backslash at its end joins a line with the next."""
+    for match in re.finditer(rf"{PROGRAM}((?:\\\r?\n|[^\n])*)", text):
+        # In a sentence, or between back quotes, the call ends before the line does.
+        call = re.split(r"`|&&|;|\|", match[1].replace("\\\r\n", " ").replace("\\\n", " "))[0]
+        try:
+            words = shlex.split(call)
+        except ValueError:
+            continue
+        yield text.count("\n", 0, match.start()) + 1, words
+
+
+def _manifest(words: list[str], folder: Path) -> Manifest | None:
+    """What a call says. None where it names no handler, or one that is neither a file here nor a plain name."""
+    fields: dict[str, str] = {}
+    position = 0
+    while position < len(words):
+        name, equals, value = words[position].partition("=")
+        if name in OPTIONS:
+            if not equals:
+                position += 1
+                value = words[position] if position < len(words) else ""
+            fields[OPTIONS[name]] = value
+        position += 1
+    handler = fields.get("handler", "")
+    if not handler or "<" in handler or "$" in handler:
+        return None
+    module, colon, function = handler.partition(":")
+    if module.endswith(".py"):
+        here = _here(module, folder)
+        if not here:
+            return None
+        fields["handler"] = here + colon + function
+    elif "/" in module:
+        return None
+    for name in PATHS:
+        if name in fields:
+            fields[name] = _here(fields[name], folder)
+    return Manifest(**fields)
+
+
+def _here(name: str, folder: Path) -> str:
+    """A file that a call names, as a path from the folder: calls are often written for the folder above."""
+    if Path(name).is_absolute() or "$" in name or "<" in name:
+        return ""
+    parts = Path(name).parts
+    for first in range(len(parts)):
+        path = Path(*parts[first:])
+        if ".." not in path.parts and (folder / path).is_file():
+            return str(path)
+    return ""

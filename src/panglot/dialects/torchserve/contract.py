@@ -1,0 +1,142 @@
+"""TorchServe's inference API: /predictions, /explanations, the older paths, /ping; its management API and gRPC."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.dialects.torchserve import management, measurements, rpc
+from panglot.engine import engine as states
+from panglot.engine.call import Fault
+from panglot.packages.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import (
+    PUBLIC,
+    AdminRoute,
+    Contract,
+    ErrorAnswer,
+    InferRoute,
+    Listener,
+    ModelName,
+)
+from panglot.web.models import ModelAdministration
+
+METHODS = ("POST", "GET", "PUT")
+"""The original looks at no method."""
+NAMED = ModelName(segment="model", version="version")
+IN_QUERY = ModelName(query="model_name")
+PREDICT, EXPLAIN, INVOKE = "/predictions", "/explanations", "/invocations"
+PATHS = (
+    ("/predictions/{model}", PREDICT, NAMED),
+    ("/predictions/{model}/{version}", PREDICT, NAMED),
+    ("/predictions/{model}/{version}/{url_path...}", PREDICT, NAMED),
+    ("/explanations/{model}", EXPLAIN, NAMED),
+    ("/explanations/{model}/{version}", EXPLAIN, NAMED),
+    ("/invocations", INVOKE, IN_QUERY),
+    ("/models/{model}/invoke", INVOKE, NAMED),
+    ("/{model}/predict", INVOKE, NAMED),
+    ("/{model}/predict/{url_path...}", INVOKE, NAMED),
+    ("/v1/models/{model}:predict", PREDICT, NAMED),
+    ("/v1/models/{model}:explain", EXPLAIN, NAMED),
+)
+"""Each path, the route that the worker is told, and where the model is named."""
+NOT_FOUND = "Requested resource is not found, please refer to API document."
+NO_METHOD = "Requested method is not allowed, please refer to API document."
+NO_WORKER = (
+    'Model "{name}" has no worker to serve inference request. Please use scale workers API to add workers. '
+    "If this is a sequence inference, please check if it is closed, or expired; or exceeds maxSequenceJobQueueSize"
+)
+KINDS = {
+    "not_found": "ResourceNotFoundException",
+    "no_model": "ModelNotFoundException",
+    "no_version": "ModelVersionNotFoundException",
+    "method_not_allowed": "MethodNotAllowedException",
+    "unauthorized": "InvalidKeyException",
+    "no_admin": "MethodNotAllowedException",
+    **dict.fromkeys(("queue_full", "back_off", "loading", "memory", "too_many_connections"), "ServiceUnavailableException"),
+}
+"""The platform's classes of exceptions, by the codes of faults; others are its InternalServerException."""
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    """The inference API; the management API on the same port, or on one of its own."""
+    options = package.options
+    routes = [
+        InferRoute(
+            path, path, methods=METHODS, target=target, model=named, whole_head=True,
+            lane="explain" if target == EXPLAIN else "predict",
+        )
+        for path, target, named in PATHS
+    ]  # fmt: skip
+    known = AdminRoute("/ping", ping, ("GET", "POST"), PUBLIC)
+    described = AdminRoute("/api-description", description, ("GET",), PUBLIC)
+    error = error_writer(str(options["model_name"]))
+    shared = {"error": error, "unknown": error}
+    managed: Any = management.ROUTES
+    port = int(options["management_port"] or 0)
+    own = Contract(routes=(), admin=(*managed, known, described), **shared)  # type: ignore[arg-type]
+    return Contract(
+        routes=tuple(routes),
+        admin=(known, described, *(() if port else managed)),
+        model_name=str(options["model_name"]),
+        model_version=str(options["version"]),
+        services=(rpc.SERVICE,),
+        metrics=measurements.metrics,
+        listeners=(Listener(port, own, shared=True),) if port else (),
+        **shared,  # type: ignore[arg-type]
+    )
+
+
+# Errors
+
+
+def error_writer(model: str) -> Any:
+    """What writes a fault as the platform does, for the model of this name."""
+
+    def error(fault: Fault, request_id: str) -> ErrorAnswer:
+        status = fault.status
+        if fault.code == "timeout" or fault.code == "worker_died":
+            # The original ends the worker in both cases, and tells only of that.
+            return _answer(500, "InternalServerException", "Worker died.")
+        if fault.code == "bad_result":
+            status = 503
+        details = fault.details or {}
+        message = {
+            "not_found": NOT_FOUND,
+            "method_not_allowed": NO_METHOD,
+            "no_model": f"Model not found: {details.get('model', '')}",
+            "no_version": f"Model version: {details.get('version')} does not exist for model: {details.get('model')}",
+            "queue_full": NO_WORKER.format(name=model),
+            "back_off": NO_WORKER.format(name=model),
+        }.get(fault.code, fault.message)
+        if fault.code == "no_model" and not details.get("model"):
+            message = fault.message
+        return _answer(status, KINDS.get(fault.code, "InternalServerException"), message)
+
+    return error
+
+
+def _answer(status: int, kind: str, message: str) -> ErrorAnswer:
+    body = json.dumps({"code": status, "type": kind, "message": message}, indent=2, ensure_ascii=False) + "\n"
+    # A script's message may hold lone surrogates, which UTF-8 cannot.
+    return ErrorAnswer(status, b"application/json", body.encode("utf-8", "replace"))
+
+
+# What the front answers itself
+
+
+def ping(administration: ModelAdministration, request: Request) -> Response:
+    """Whether every model has the workers that it is to have."""
+    well = all(model.engine.state == states.READY for model in administration.models())
+    return management.pretty({"status": "Healthy" if well else "Unhealthy"}, 200 if well else 500)
+
+
+def description(administration: ModelAdministration, request: Request) -> Response:
+    """The paths of the inference API, as OpenAPI 3.0.1; /openapi.json tells more."""
+    answers = {"200": {"description": "the handler's answer"}}
+    paths = {path.replace("...", ""): {"post": {"responses": answers}} for path, _, _ in PATHS}
+    about = {"title": "TorchServe APIs", "description": "see /openapi.json for what the models take", "version": "0.12.0"}
+    return management.pretty({"openapi": "3.0.1", "info": about, "paths": paths})

@@ -1,0 +1,8 @@
+"""What handlers import of TorchServe."""
+
+from pkgutil import extend_path
+
+# Modules that are not here are taken from torchserve, where it is installed.
+__path__ = extend_path(__path__, __name__)
+
+__version__ = "0.12.0"

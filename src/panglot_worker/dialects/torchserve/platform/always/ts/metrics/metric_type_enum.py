@@ -1,0 +1,5 @@
+"""A part of `context.metrics`."""
+
+from panglot_worker.compat.model_metrics import MetricTypes
+
+__all__ = ["MetricTypes"]

@@ -1,0 +1,121 @@
+"""What a handler gets for a request: a dict, and the headers (docs/dialects/torchserve.md has the table)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Iterator, Tuple
+from urllib.parse import parse_qsl
+
+from panglot_worker.bodies import jsontext, multipart
+from panglot_worker.bodies.multipart import Body, Limits
+from panglot_worker.compat.model_context import RequestHeaders, RequestProcessor, header_pairs
+from panglot_worker.dialects.base import Request
+from panglot_worker.errors import ClientError
+from panglot_worker.tensors import protobuf
+
+EXPLAIN, INVOKE = b"/explanations", b"/invocations"
+"""Routes, as the front half of this dialect names them."""
+GRPC = b"application/grpc"
+JSON, FORM, URLENCODED = "application/json", "multipart/form-data", "application/x-www-form-urlencoded"
+INPUT = 3
+"""The field of a PredictionsRequest that is the map of inputs."""
+
+
+class Incoming:
+    """A request for the handler, and what becomes of it in a call."""
+
+    __slots__ = ("headers", "id", "processor", "request", "row", "sent")
+
+    def __init__(self, row: Dict[str, Any], headers: Dict[str, Any], request: Request) -> None:
+        self.row = row
+        self.headers = headers
+        self.id = request.head.request_id.decode("latin-1")
+        self.request = request
+        self.processor = RequestProcessor(headers)
+        """What the handler says about the answer, in the current call."""
+        self.sent = False
+        """Whether a part of the answer is on its way, so that the call cannot be repeated."""
+
+
+class Reader:
+    """Makes the dict of a request. `decodes` is `decode_input_request` of config.properties."""
+
+    def __init__(self, limits: Limits, decodes: bool) -> None:
+        self.limits = limits
+        self.decodes = decodes
+
+    def read(self, request: Request) -> Incoming:
+        """What the handler gets. Raises ClientError."""
+        head = request.head
+        row: Dict[str, Any] = {}
+        headers = RequestHeaders()
+        if head.content_type == GRPC:
+            parts: Iterator[Tuple[str, str, Body]] = _inputs(request.body)
+        else:
+            if head.route == INVOKE and head.query:
+                for name, text in parse_qsl(head.query.decode("latin-1"), keep_blank_values=True):
+                    row[name] = bytearray(text.encode("utf-8", "surrogateescape"))
+                    headers[name] = {"content-type": ""}
+            parts = self._parts(head.content_type.decode("latin-1"), request.body)
+        for name, kind, content in parts:
+            row[name] = self._value(kind, content)
+            headers[name] = {"content-type": kind}
+        headers["explain"] = "True" if head.route == EXPLAIN else "False"
+        headers.update(header_pairs(head.headers))
+        rest = head.path_values.get("url_path") if head.segments else None
+        if rest:
+            headers["url_path"] = rest
+        incoming = Incoming(row, headers, request)
+        request.context = incoming
+        return incoming
+
+    def _parts(self, content_type: str, body: Body) -> Iterator[Tuple[str, str, Body]]:
+        """Name, type and content of each part of a body; a body that is no form is one part, `body`."""
+        kind = content_type.partition(";")[0].strip()
+        if kind == FORM:
+            for part in multipart.parse(content_type, body, self.limits):
+                yield part.name, part.content_type if part.filename is not None else "", part.data
+        elif kind == URLENCODED:
+            # As the original's form decoder: a word without `=` is a name with nothing, which scripts never see.
+            text = bytes(body).decode("utf-8", "replace")
+            for name, value in parse_qsl(text, max_num_fields=self.limits.form_fields):
+                yield name, "", value.encode("utf-8", "surrogateescape")
+        else:
+            yield "body", kind, body
+
+    def _value(self, kind: str, content: Body) -> Any:
+        """JSON as its value, text as str, everything else as a bytearray. Types are compared with their case."""
+        if self.decodes and kind == JSON:
+            return self._json(content)
+        if self.decodes and kind.startswith("text"):
+            try:
+                return bytes(content).decode("utf-8")
+            except UnicodeDecodeError:
+                return bytearray(content)
+        return bytearray(content)
+
+    def _json(self, content: Body) -> Any:
+        """The value; the bytes of what is no JSON, as in the original. Raises ClientError for JSON beyond a limit."""
+        if len(content) > self.limits.json_bytes:
+            raise ClientError("the JSON body is larger than max_json, %d bytes" % self.limits.json_bytes, 413)
+        try:
+            return jsontext.loads(content, self.limits.json_depth)
+        except jsontext.LongInteger:
+            raise
+        except ClientError as refused:
+            try:
+                json.loads(bytes(content))
+            except (ValueError, RecursionError):
+                return bytearray(content)
+            raise refused
+
+
+def _inputs(message: Body) -> Iterator[Tuple[str, str, Body]]:
+    """The inputs of a PredictionsRequest. Raises ClientError."""
+    try:
+        for number, _, entry in protobuf.fields(memoryview(message)):
+            if number == INPUT:
+                pair = {key: value for key, _, value in protobuf.fields(entry)}
+                yield bytes(pair.get(1, b"")).decode("utf-8"), "", pair.get(2, b"")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ClientError("this is no PredictionsRequest: %s" % error) from None
