@@ -415,6 +415,37 @@ PAIEAS = Platform(
 )
 
 
+# TorchServe
+
+
+def server_exception(status: int, kind: str = "InternalServerException", message: Any = TEXT) -> Form:
+    return Form(status, JSON, {"code": status, "type": kind, "message": message})
+
+
+NO_RESOURCE = "Requested resource is not found, please refer to API document."
+TORCHSERVE = Platform(
+    name="torchserve",
+    package="torchserve",
+    ask=lambda order: Asked("/predictions/orders", as_json(order)),
+    other_paths=("/predictions/orders/1.0", "/predictions/orders/1.0/a/b", "/invocations", "/orders/predict"),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    batches=True,
+    health={"/ping": Form(200, JSON, {"status": "Healthy"})},
+    not_ready={"/ping": Form(500, JSON, {"status": "Unhealthy"})},
+    unauthorized=server_exception(401, "InvalidKeyException"),
+    too_large=server_exception(413),
+    timeout=server_exception(500, message="Worker died."),
+    failed=server_exception(503, message="Prediction failed"),
+    died=server_exception(500, message="Worker died."),
+    poisonous=server_exception(422),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=server_exception(404, "ResourceNotFoundException", NO_RESOURCE),
+    wrong_method=server_exception(405, "MethodNotAllowedException"),
+    loading=server_exception(503, "ServiceUnavailableException"),
+    queue_full=server_exception(503, "ServiceUnavailableException"),
+)
+
+
 # azureml
 
 
@@ -563,5 +594,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, TRUSS, MLFLOW, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, TRUSS, MLFLOW, TORCHSERVE, OUTSIDE,
 )  # fmt: skip

@@ -53,6 +53,7 @@ SERVED = {
     "paieas": "paieas_echo",
     "truss": "truss_openai",
     "mlflow": "mlflow_any",
+    "torchserve": "torchserve_echo",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.dialects.torchserve import management, measurements, rpc
-from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
@@ -56,7 +55,7 @@ KINDS = {
     "method_not_allowed": "MethodNotAllowedException",
     "unauthorized": "InvalidKeyException",
     "no_admin": "MethodNotAllowedException",
-    **dict.fromkeys(("queue_full", "back_off", "loading", "memory", "too_many_connections"), "ServiceUnavailableException"),
+    **dict.fromkeys(("queue_full", "back_off", "loading", "memory"), "ServiceUnavailableException"),
 }
 """The platform's classes of exceptions, by the codes of faults; others are its InternalServerException."""
 
@@ -98,7 +97,7 @@ def error_writer(model: str) -> Any:
 
     def error(fault: Fault, request_id: str) -> ErrorAnswer:
         status = fault.status
-        if fault.code == "timeout" or fault.code == "worker_died":
+        if fault.code in ("timeout", "worker_died"):
             # The original ends the worker in both cases, and tells only of that.
             return _answer(500, "InternalServerException", "Worker died.")
         if fault.code == "bad_result":
@@ -129,8 +128,8 @@ def _answer(status: int, kind: str, message: str) -> ErrorAnswer:
 
 
 def ping(administration: ModelAdministration, request: Request) -> Response:
-    """Whether every model has the workers that it is to have."""
-    well = all(model.engine.state == states.READY for model in administration.models())
+    """Whether every model answers. While a worker is replaced it does: requests wait for the next one."""
+    well = all(management.is_well(model) for model in administration.models())
     return management.pretty({"status": "Healthy" if well else "Unhealthy"}, 200 if well else 500)
 
 

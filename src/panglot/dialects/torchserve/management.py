@@ -24,6 +24,11 @@ def pretty(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value, indent=2) + "\n", status, media_type="application/json")
 
 
+def is_well(model: Model) -> bool:
+    """Whether a model was loaded, and its workers do not die again and again."""
+    return model.engine.state == states.READY or (bool(model.description) and model.engine.state == states.LOADING)
+
+
 def _status(text: str, status: int = 200) -> Response:
     return pretty({"status": text}, status)
 
@@ -131,7 +136,8 @@ async def register(administration: ModelAdministration, request: Request) -> Res
     model = administration.find(name)
     workers = _number(request, "initial_workers", 0)
     version = model.package.options["version"]
-    done = f'Model "{model.name}" Version: {version} registered with {workers or model.engine.sizes()[0]["wanted"]} initial workers'
+    count = workers or model.engine.sizes()[0]["wanted"]
+    done = f'Model "{model.name}" Version: {version} registered with {count} initial workers'
     if workers:
         await administration.scale(model, workers, workers, DEFAULT_TIMEOUT)
     return _status(done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from panglot.engine import engine as states
+from panglot.dialects.torchserve import management
 from panglot.engine.call import Fault
 from panglot.web.contract import PUBLIC, RpcMethod, RpcService
 from panglot_worker.tensors import protobuf
@@ -26,7 +26,7 @@ def error(fault: Fault) -> tuple[int, str]:
 
 
 def ping(model: Any, message: bytes) -> bytes:
-    well = model.engine.state == states.READY
+    well = management.is_well(model)
     return protobuf.text(1, json.dumps({"status": "Healthy" if well else "Unhealthy"}, indent=2) + "\n")
 
 

@@ -1,0 +1,3 @@
+class Nothing:
+    def initialize(self, context):
+        pass
