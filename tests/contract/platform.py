@@ -114,6 +114,8 @@ class Platform:
     """The platform's own name for the header of request ids."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """What its clients sent to their gateway; it opens nothing here."""
+    other_method: str = "PUT"
+    """A method that its route does not take."""
     takes_any_path: bool = False
     """Whether a POST to any path of one segment reaches the script."""
     batches: bool = False

@@ -131,7 +131,7 @@ def test_unknown_routes(desk: Desk) -> None:
     posted = [] if desk.platform.takes_any_path else [desk.send(Asked("/nowhere", b"{}"))]
     for answer in (desk.get("/nowhere"), *posted):
         assert desk.platform.unknown.fits(answer)
-    wrong = desk.get(desk.platform.ask({"id": 1}).path, "PUT")
+    wrong = desk.get(desk.platform.ask({"id": 1}).path, desk.platform.other_method)
     assert desk.platform.wrong_method.fits(wrong)
     assert "POST" in wrong.headers["allow"]
     assert Form(404, JSON, {"error": TEXT}).fits(desk.get("/v2/nowhere"))

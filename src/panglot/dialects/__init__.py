@@ -95,9 +95,14 @@ def _archive_ending(path: Path) -> str:
     """The ending that says that a path is an archive, such as `.tar.gz`; empty: it is none."""
     if path.suffix == ".py" or not path.is_file():
         return ""
-    own = (ending for dialect in known().values() for ending in getattr(dialect.load("detect"), "ARCHIVES", ()))
-    endings = (ending for ending in (*ARCHIVES, *own) if path.name.lower().endswith(ending))
+    endings = (ending for ending in archive_endings() if path.name.lower().endswith(ending))
     return max(endings, key=len, default="")
+
+
+def archive_endings() -> tuple[str, ...]:
+    """The endings of files that are unpacked: those that every dialect has, and those of single ones."""
+    own = (ending for dialect in known().values() for ending in getattr(dialect.load("detect"), "ARCHIVES", ()))
+    return (*ARCHIVES, *own)
 
 
 def _in_archive(path: Path, ending: str, dialect: str, given: Mapping[str, Any] | None) -> Package:

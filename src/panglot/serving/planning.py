@@ -95,7 +95,7 @@ class Planner:
         self.flags = flags
         self.environ = environ
         where = flags.get("models") or resolving.resolve(flags_of_server(flags), environ).settings.models
-        self.folder = ModelFolder(Path(where)) if where else None
+        self.folder = ModelFolder(Path(where), dialects.archive_endings()) if where else None
         shared = self.folder.path / FOLDER_SETTINGS if self.folder is not None else None
         self.shared = shared if shared is not None and shared.is_file() else None
         self.server = resolving.resolve(flags_of_server(flags), environ, self.shared, scope=dialects.scope())
@@ -107,12 +107,15 @@ class Planner:
         self.unused = {name for name in flags if name not in {**table_of(Settings), **former_names(Settings)}}
         """Flags for packages of a dialect, as long as there is none of it."""
 
-    def server_plan(self, words: Sequence[str]) -> ServingPlan:
-        """The plan of a server for the models named on the command line, and all of the folder. Raises StartError."""
+    def server_plan(self, words: Sequence[str], whole_folder: bool = True) -> ServingPlan:
+        """The plan of a server for the models named on the command line, and all of the folder. Raises StartError.
+
+        Without `whole_folder`, models of the folder that are not named are loaded only by requests.
+        """
         named = [self.named(word) for word in words]
         failed: dict[str, StartError] = {}
         entries: list[FoundModel] = [*named]
-        for name in self._names():
+        for name in self._names() if whole_folder else ():
             with self._kept_apart(name, failed):
                 entries += self.versions(name)
         plans: list[ModelPlan] = []

@@ -1,0 +1,62 @@
+"""A model store: several archives in one server, the management API, gRPC, and TorchServe's command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.server import PACKAGES, Server, serving
+from support.torchserve import archive
+
+TOKEN = "admin-token"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("store")
+    archive(PACKAGES / "torchserve_echo", folder / "echo.mar", "handler.py", "1.0")
+    archive(PACKAGES / "torchserve_batch", folder / "batch.tar.gz", "service.py", "2.0")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[Server]:
+    env = {"PANGLOT_ADMIN_TOKEN": TOKEN}
+    with serving(None, "--models", str(store), "--admin", "--grpc-port", "0", env=env) as running:
+        yield running
+
+
+def admin(server: Server, method: str, path: str) -> tuple[int, dict[str, object]]:
+    answer = server.client.request(method, path, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60)
+    return answer.status_code, answer.json()
+
+
+def test_all_archives_of_a_folder_are_served(server: Server) -> None:
+    assert server.client.post("/predictions/echo", json=1).json() == {"body": ["int", 1]}
+    answer = server.client.post("/predictions/batch/2.0", content="hi", headers={"content-type": "text/plain"})
+    assert answer.text == "hi of 1"
+    assert server.client.get("/ping").json() == {"status": "Healthy"}
+    listed = {entry["modelName"] for entry in server.client.get("/models").json()["models"]}
+    assert listed == {"batch", "echo"}
+
+
+def test_changes_need_the_token_of_the_administration(server: Server) -> None:
+    assert server.client.delete("/models/echo").status_code == 401
+    assert server.client.post("/models?url=echo.mar").status_code == 401
+
+
+def test_a_model_is_scaled_unregistered_and_registered_again(server: Server) -> None:
+    status, said = admin(server, "PUT", "/models/batch?min_worker=2&synchronous=true")
+    assert (status, said) == (200, {"status": "Workers scaled to 2 for model: batch"})
+    assert admin(server, "DELETE", "/models/batch") == (200, {"status": 'Model "batch" unregistered'})
+    assert server.client.post("/predictions/batch").status_code == 404
+    assert admin(server, "POST", "/models?url=nope.mar")[0] == 400
+    assert admin(server, "POST", "/models?url=http://example.com/batch.mar")[0] == 400
+    assert admin(server, "POST", "/models?url=echo.mar")[0] == 409
+    status, said = admin(server, "POST", "/models?url=batch.tar.gz&initial_workers=1&synchronous=true")
+    assert (status, said) == (200, {"status": 'Model "batch" Version: 2.0 registered with 1 initial workers'})
+    assert server.client.post("/predictions/batch", content="a").status_code == 200
+    assert admin(server, "PUT", "/models/batch/2.0/set-default")[0] == 200
+    assert admin(server, "GET", "/models/nope")[1]["type"] == "ModelNotFoundException"
