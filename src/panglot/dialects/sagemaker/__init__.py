@@ -1,0 +1,1 @@
+"""The sagemaker dialect, as the front knows it."""

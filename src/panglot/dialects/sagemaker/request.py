@@ -1,0 +1,18 @@
+"""SageMaker scripts take any body with its content type: JSON as it is, a file as the whole body."""
+
+from __future__ import annotations
+
+from panglot.inputs.base import About, ClientRequest, Given, Json, Whole
+
+TABLES = {
+    ".csv": "text/csv", ".npy": "application/x-npy", ".npz": "application/x-npz", ".libsvm": "text/libsvm",
+    ".jsonl": "application/jsonlines",
+}  # fmt: skip
+
+
+def make_request(about: About, given: Given) -> ClientRequest:
+    """A JSON value as it is; a file as the whole body, by the content type that the platform's clients send."""
+    if given.file is None:
+        return ClientRequest(about.path, Json(given.value))
+    kind = next((kind for ending, kind in TABLES.items() if given.file.name.lower().endswith(ending)), "")
+    return ClientRequest(about.path, Whole(given.file, kind))

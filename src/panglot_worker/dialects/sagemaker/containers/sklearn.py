@@ -1,0 +1,41 @@
+"""The scikit-learn container, whose server is a Flask application: 415 and 406 for content types it does not know."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Union
+
+from panglot_worker.dialects.base import Answer, Problem
+from panglot_worker.dialects.sagemaker import answers, bodies
+from panglot_worker.dialects.sagemaker.answers import Refused
+from panglot_worker.dialects.sagemaker.containers.generic import Container
+from panglot_worker.errors import ScriptError
+
+
+class ScikitLearn(Container):
+    name = "sklearn"
+
+    def model_fn(self, model_dir: str) -> Any:
+        """The only .joblib of the folder; the platform's container has no default. Raises ScriptError."""
+        files = [name for name in sorted(os.listdir(model_dir)) if name.endswith(".joblib")]
+        if len(files) != 1:
+            problem = "there is no model_fn, and the model's folder has %d .joblib files" % len(files)
+            raise ScriptError(problem, model_dir, fix="def model_fn(model_dir) in the script")
+        import joblib
+
+        return joblib.load(os.path.join(model_dir, files[0]))
+
+    def input_fn(self, data: Any, content_type: Any) -> Any:
+        import numpy
+
+        array = bodies.decode(data, content_type)
+        return array.astype(numpy.float32) if content_type in bodies.UTF8_TYPES else array
+
+    def predict_fn(self, data: Any, model: Any) -> Any:
+        return model.predict(data)
+
+    def failure(self, error: BaseException, stage: str) -> Union[Answer, Problem]:
+        """415 and 406 for types that the defaults do not know, and Flask's page for everything else."""
+        if isinstance(error, Refused) and error.is_format:
+            return answers.as_flask(406 if stage == "encode" else 415, error.cause)
+        return answers.as_flask(500, error)

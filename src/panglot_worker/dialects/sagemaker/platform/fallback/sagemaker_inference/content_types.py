@@ -1,0 +1,9 @@
+"""Content types by the names that scripts know."""
+
+JSON = "application/json"
+CSV = "text/csv"
+OCTET_STREAM = "application/octet-stream"
+ANY = "*/*"
+NPY = "application/x-npy"
+NPZ = "application/x-npz"
+UTF8_TYPES = [JSON, CSV]

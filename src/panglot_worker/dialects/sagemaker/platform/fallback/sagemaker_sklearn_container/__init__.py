@@ -1,0 +1,1 @@
+"""What scripts import of the scikit-learn container."""
