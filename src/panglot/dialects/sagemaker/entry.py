@@ -163,7 +163,7 @@ def _sign(tree: ast.Module, script: Path, is_named: bool) -> str:
 
 def _is_estimator(model: Function) -> bool:
     names = [argument.arg for argument in model.args.args]
-    return bool(names) and names[0] == ESTIMATOR[0] or {"mode", "params"} <= set(names)
+    return (bool(names) and names[0] == ESTIMATOR[0]) or {"mode", "params"} <= set(names)
 
 
 # What the functions must be

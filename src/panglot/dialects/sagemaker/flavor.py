@@ -94,5 +94,3 @@ def _is_transformer(folder: Path) -> bool:
     except (OSError, UnreadableFile):
         return False
     return isinstance(config, dict) and "architectures" in config
-
-

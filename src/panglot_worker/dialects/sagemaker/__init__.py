@@ -1,4 +1,4 @@
-"""Inference scripts of Amazon SageMaker: `model_fn` once, then `input_fn`, `predict_fn` and `output_fn`, or `transform_fn`.
+"""Inference scripts of SageMaker: `model_fn` once, then `input_fn`, `predict_fn` and `output_fn`, or `transform_fn`.
 
 What a script lacks, its container does (`containers`). The names that scripts import are in `platform/fallback`: where
 the real packages are installed, those are used.
@@ -157,7 +157,7 @@ class SageMaker(Dialect):
         head = request.head
         kind: Optional[str] = head.content_type.decode("latin-1") or None
         if NO_DASH in head.headers:
-            kind = dict((name.lower(), value) for name, value in header_pairs(head.headers)).get("contenttype", kind)
+            kind = {name.lower(): value for name, value in header_pairs(head.headers)}.get("contenttype", kind)
         if kind not in bodies.UTF8_TYPES:
             return Given(bytearray(request.body), kind)
         try:
@@ -228,5 +228,3 @@ class SageMaker(Dialect):
 
 
 DIALECT = SageMaker
-
-

@@ -18,8 +18,8 @@ FLASK_FAILED = """<!doctype html>
 <html lang=en>
 <title>500 Internal Server Error</title>
 <h1>Internal Server Error</h1>
-<p>The server encountered an internal error and was unable to complete your request. Either the server is overloaded or \
-there is an error in the application.</p>
+<p>The server encountered an internal error and was unable to complete your request. Either the server is overloaded \
+or there is an error in the application.</p>
 """
 NEVER = frozenset((
     "connection", "content-length", "content-type", "date", "keep-alive", "proxy-connection", "server-timing", "te",
@@ -111,4 +111,4 @@ def with_traceback(answer: Answer, error: BaseException) -> Answer:
     """The toolkit's answer as it is on the platform, where clients get the traceback. Only for development."""
     if answer.content_type != TEXT:
         return answer
-    return answer._replace(body=b"%b\n%b" % (answer.body, script_traceback(error).encode("utf-8", "replace")))
+    return answer._replace(body=b"%b\n%b" % (bytes(answer.body), script_traceback(error).encode("utf-8", "replace")))

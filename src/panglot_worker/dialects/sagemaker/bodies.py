@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict
 
 from panglot_worker.bodies import jsontext
 from panglot_worker.bodies.jsondepth import too_deep
+from panglot_worker.dialects.sagemaker.libraries import library
 
 JSON, CSV, NPY, NPZ, ANY = "application/json", "text/csv", "application/x-npy", "application/x-npz", "*/*"
 UTF8_TYPES = (JSON, CSV)
@@ -52,20 +53,20 @@ def json_value(text: Any) -> Any:
     """The value of JSON text. Raises ValueError in the words of the json module."""
     try:
         return jsontext.loads(text.encode("utf-8") if isinstance(text, str) else bytes(text), DEEPEST)
-    except Exception:  # noqa: BLE001  NaN and long integers too, which the json module takes
+    except Exception:
         if too_deep(text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text), DEEPEST) >= 0:
             raise ValueError("the JSON is nested deeper than %d levels" % DEEPEST) from None
         return json.loads(text)
 
 
 def json_to_numpy(string_like: Any, dtype: Any = None) -> Any:
-    import numpy
+    numpy = library("numpy")
 
     return numpy.array(json_value(string_like), dtype=dtype)
 
 
 def csv_to_numpy(string_like: Any, dtype: Any = None) -> Any:
-    import numpy
+    numpy = library("numpy")
 
     text = string_like if isinstance(string_like, str) else bytes(string_like).decode("utf-8")
     return numpy.genfromtxt(io.StringIO(text), dtype=dtype, delimiter=",")
@@ -73,7 +74,7 @@ def csv_to_numpy(string_like: Any, dtype: Any = None) -> Any:
 
 def npy_to_numpy(npy_array: Any, dtype: Any = None) -> Any:
     """The array of an .npy file. Never unpickles, and never makes more than the file has. Raises ValueError."""
-    import numpy
+    numpy = library("numpy")
 
     stream = io.BytesIO(npy_array)
     version = numpy.lib.format.read_magic(stream)
@@ -93,7 +94,7 @@ def npy_to_numpy(npy_array: Any, dtype: Any = None) -> Any:
 
 def npz_to_sparse(npz_bytes: Any) -> Any:
     """The matrix of an .npz file of scipy. Raises ValueError."""
-    import scipy.sparse
+    sparse = library("scipy.sparse")
 
     stream = io.BytesIO(npz_bytes)
     try:
@@ -104,7 +105,7 @@ def npz_to_sparse(npz_bytes: Any) -> Any:
     if size > MOST_UNPACKED:
         raise ValueError("the matrix becomes more than %d bytes" % MOST_UNPACKED)
     stream.seek(0)
-    return scipy.sparse.load_npz(stream)
+    return sparse.load_npz(stream)
 
 
 READERS: Dict[Any, Callable[[Any], Any]] = {
@@ -133,7 +134,7 @@ def array_to_json(array_like: Any) -> str:
 
 
 def array_to_npy(array_like: Any) -> bytes:
-    import numpy
+    numpy = library("numpy")
 
     stream = io.BytesIO()
     numpy.save(stream, array_like)
@@ -141,7 +142,7 @@ def array_to_npy(array_like: Any) -> bytes:
 
 
 def array_to_csv(array_like: Any) -> str:
-    import numpy
+    numpy = library("numpy")
 
     stream = io.StringIO()
     numpy.savetxt(stream, array_like, delimiter=",", fmt="%s")

@@ -8,6 +8,7 @@ import tempfile
 from typing import Any
 
 from panglot_worker.dialects.sagemaker.bodies import CSV, UnsupportedFormatError
+from panglot_worker.dialects.sagemaker.libraries import library
 
 LIBSVM = ("text/libsvm", "text/x-libsvm")
 
@@ -28,8 +29,8 @@ def _text(string_like: Any) -> str:
 
 def csv_to_dmatrix(string_like: Any, dtype: Any = None) -> Any:
     """The rows of a table without a head; the delimiter is guessed from the first of them."""
-    import numpy
-    import xgboost
+    numpy = library("numpy")
+    xgboost = library("xgboost")
 
     lines = [line for line in _text(string_like).strip().splitlines() if line.strip()]
     try:
@@ -42,7 +43,7 @@ def csv_to_dmatrix(string_like: Any, dtype: Any = None) -> Any:
 
 def libsvm_to_dmatrix(string_like: Any) -> Any:
     """The rows of libsvm text, which XGBoost reads from a file."""
-    import xgboost
+    xgboost = library("xgboost")
 
     with tempfile.NamedTemporaryFile("w", suffix=".libsvm", delete=False) as file:
         file.write(_text(string_like))

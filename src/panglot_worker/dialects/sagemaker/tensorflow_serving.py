@@ -6,30 +6,40 @@ process; a `handler` calls it itself, at an address of this machine.
 
 from __future__ import annotations
 
-import collections
 import http.server
 import io
 import json
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional, Union
 
 from panglot_worker.compat.model_context import header_pairs
 from panglot_worker.dialects.base import Answer, Problem, Request, Stages
 from panglot_worker.dialects.sagemaker import bodies
+from panglot_worker.dialects.sagemaker.libraries import library
 from panglot_worker.errors import ScriptError, message_of
 from panglot_worker.scripts.loading import import_script
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.sagemaker import SageMaker
 
-FIELDS = (
-    "model_name", "model_version", "method", "rest_uri", "grpc_port", "channel", "custom_attributes",
-    "request_content_type", "accept_header", "content_length",
-)  # fmt: skip
-ServingContext = collections.namedtuple("Context", FIELDS)  # type: ignore[misc]  # scripts know it by this name
 ATTRIBUTES = "X-Amzn-Sagemaker-Custom-Attributes"
 FILE = "saved_model.pb"
+
+
+class ServingContext(NamedTuple):
+    """What handlers know of a request."""
+
+    model_name: str
+    model_version: str
+    method: str
+    rest_uri: str
+    grpc_port: Any
+    channel: Any
+    custom_attributes: Optional[str]
+    request_content_type: Optional[str]
+    accept_header: str
+    content_length: int
 
 
 class ServingResponse:
@@ -58,11 +68,11 @@ class SavedModel:
             problem = "the model's folder has no %s for the handlers to call" % FILE
             raise ScriptError(problem, script, fix="export the model there, as VERSION/%s" % FILE)
         try:
-            import tensorflow
+            tensorflow = library("tensorflow")
         except ImportError:
             problem = "the handlers call a SavedModel, which needs TensorFlow for this interpreter"
             raise ScriptError(problem, script, fix="pip install tensorflow") from None
-        self.tensorflow: Any = tensorflow
+        self.tensorflow = tensorflow
         self.version = os.path.basename(folders[-1])
         self.loaded: Any = tensorflow.saved_model.load(folders[-1])
 
@@ -70,7 +80,7 @@ class SavedModel:
         """The predictions for the rows of a request, or its error."""
         try:
             return ServingResponse(json.dumps(self.predictions(json.loads(body)), indent=4).encode(), 200)
-        except Exception as error:  # noqa: BLE001  whatever is wrong is told to the script, as the original does
+        except Exception as error:
             return ServingResponse(json.dumps({"error": message_of(error)}).encode(), 400)
 
     def predictions(self, request: Any) -> Dict[str, Any]:

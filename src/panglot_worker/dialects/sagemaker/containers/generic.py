@@ -25,7 +25,9 @@ class Container:
     # Defaults
 
     def model_fn(self, model_dir: str) -> Any:
-        raise ScriptError("Please provide a model_fn implementation.", self.package.script, fix="def model_fn(model_dir)")
+        raise ScriptError(
+            "Please provide a model_fn implementation.", self.package.script, fix="def model_fn(model_dir)"
+        )
 
     def input_fn(self, data: Any, content_type: Any) -> Any:
         return bodies.decode(data, content_type)

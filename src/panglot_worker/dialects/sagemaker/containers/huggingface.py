@@ -14,6 +14,7 @@ from panglot_worker.dialects.base import Answer, Package, Problem
 from panglot_worker.dialects.sagemaker import answers, bodies
 from panglot_worker.dialects.sagemaker.bodies import UnsupportedFormatError
 from panglot_worker.dialects.sagemaker.containers.generic import Container, said
+from panglot_worker.dialects.sagemaker.libraries import library
 from panglot_worker.errors import ScriptError
 
 PICTURES = ("image/jpeg", "image/png", "image/tiff", "image/bmp", "image/gif", "image/webp", "image/x-image")
@@ -55,7 +56,7 @@ class HuggingFace(Container):
     def model_fn(self, model_dir: str) -> Any:
         """The pipeline of the folder's model. Raises ScriptError where nothing tells its task."""
         task = os.environ.get("HF_TASK") or self._task(model_dir)
-        from transformers import pipeline
+        pipeline = library("transformers").pipeline
 
         kind = "feature_extractor" if task in BY_FEATURES else "tokenizer"
         torch: Any = sys.modules.get("torch")
@@ -109,9 +110,8 @@ class HuggingFace(Container):
 
 
 def picture(content: Any) -> Dict[str, Any]:
-    from PIL import Image
-
-    return {"inputs": Image.open(io.BytesIO(content)).convert("RGB")}
+    image = library("PIL.Image")
+    return {"inputs": image.open(io.BytesIO(content)).convert("RGB")}
 
 
 def sound(content: Any) -> Dict[str, Any]:

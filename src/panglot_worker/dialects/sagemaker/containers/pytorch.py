@@ -7,6 +7,7 @@ from typing import Any, Tuple
 
 from panglot_worker.dialects.sagemaker import bodies
 from panglot_worker.dialects.sagemaker.containers.generic import Container
+from panglot_worker.dialects.sagemaker.libraries import library
 from panglot_worker.errors import ScriptError
 
 MODEL = "model.pt"
@@ -17,7 +18,7 @@ class PyTorch(Container):
 
     def model_fn(self, model_dir: str) -> Any:
         """The TorchScript model of the folder. Raises ScriptError."""
-        import torch
+        torch = library("torch")
 
         path = os.path.join(model_dir, MODEL)
         if not os.path.exists(path):
@@ -34,24 +35,24 @@ class PyTorch(Container):
 
     @staticmethod
     def _device() -> Any:
-        import torch
+        torch = library("torch")
 
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     def input_fn(self, data: Any, content_type: Any) -> Any:
-        import torch
+        torch = library("torch")
 
         array = bodies.decode(data, content_type)
         tensor = torch.FloatTensor(array) if content_type in bodies.UTF8_TYPES else torch.from_numpy(array)
         return tensor.to(self._device())
 
     def array(self, array: Any) -> Any:
-        import torch
+        torch = library("torch")
 
         return torch.from_numpy(array).to(self._device())
 
     def predict_fn(self, data: Any, model: Any) -> Any:
-        import torch
+        torch = library("torch")
 
         with torch.no_grad():
             model = model.to(self._device())
@@ -60,11 +61,9 @@ class PyTorch(Container):
 
     def output_fn(self, prediction: Any, accept: str) -> Tuple[Any, str]:
         """The body by the first type that is known; the content type is Accept as it came, as on the platform."""
-        import torch
+        torch = library("torch")
 
         if type(prediction) is torch.Tensor:
             prediction = prediction.detach().cpu().numpy().tolist()
         body, _ = super().output_fn(prediction, accept)
         return body, accept
-
-

@@ -9,6 +9,7 @@ from panglot_worker.dialects.base import Answer, Problem
 from panglot_worker.dialects.sagemaker import answers, bodies
 from panglot_worker.dialects.sagemaker.answers import Refused
 from panglot_worker.dialects.sagemaker.containers.generic import Container
+from panglot_worker.dialects.sagemaker.libraries import library
 from panglot_worker.errors import ScriptError
 
 
@@ -21,12 +22,12 @@ class ScikitLearn(Container):
         if len(files) != 1:
             problem = "there is no model_fn, and the model's folder has %d .joblib files" % len(files)
             raise ScriptError(problem, model_dir, fix="def model_fn(model_dir) in the script")
-        import joblib
+        joblib = library("joblib")
 
         return joblib.load(os.path.join(model_dir, files[0]))
 
     def input_fn(self, data: Any, content_type: Any) -> Any:
-        import numpy
+        numpy = library("numpy")
 
         array = bodies.decode(data, content_type)
         return array.astype(numpy.float32) if content_type in bodies.UTF8_TYPES else array

@@ -7,6 +7,7 @@ from typing import Any
 
 from panglot_worker.dialects.sagemaker import libsvm
 from panglot_worker.dialects.sagemaker.containers.sklearn import ScikitLearn
+from panglot_worker.dialects.sagemaker.libraries import library
 from panglot_worker.errors import ScriptError
 
 MODEL = "xgboost-model"
@@ -18,7 +19,7 @@ class XgBoost(ScikitLearn):
 
     def model_fn(self, model_dir: str) -> Any:
         """The booster in `xgboost-model`, or in the only file of the folder. Raises ScriptError."""
-        import xgboost
+        xgboost = library("xgboost")
 
         files = sorted(name for name in os.listdir(model_dir) if os.path.isfile(os.path.join(model_dir, name)))
         name = MODEL if MODEL in files else files[0] if len(files) == 1 else ""

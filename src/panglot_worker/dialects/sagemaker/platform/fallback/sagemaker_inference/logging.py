@@ -1,7 +1,5 @@
 """The toolkit's logger."""
 
-from __future__ import absolute_import
-
 import logging
 import os
 

@@ -1,0 +1,1 @@
+LABELS = ["cat", "dog"]
