@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +18,9 @@ import pytest
 from panglot.recording.json_paths import JsonPath
 from panglot.recording.recorder import Recorder, RecorderOptions
 from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
+from panglot.tools.replay import page
 from panglot.tools.replay.answers import Found, Rules, differences
+from panglot.tools.replay.findings import Findings
 from panglot.tools.replay.pixels import Pixels
 from panglot.tools.replay.sending import by_beginning
 from support.models import all_of
@@ -100,8 +104,8 @@ def test_the_same_package_has_no_difference(old: Server, recording: Path) -> Non
 
 
 def test_every_planted_difference_is_found_and_named(new: Server, recording: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    words = ("--speed", "50", "--slower", "1.5", "--json", "--html", str(page))
+    report_page = tmp_path / "page.html"
+    words = ("--speed", "50", "--slower", "1.5", "--json", "--html", str(report_page))
     done = panglot("replay", str(recording), new.url, *words)
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
@@ -115,7 +119,7 @@ def test_every_planted_difference_is_found_and_named(new: Server, recording: Pat
     assert "5 parts of the stream against 4" in groups["parts", ""]["detail"]
     assert any("stage inference is slower" in sentence for sentence in report["slower"])
     assert (report["compared"], report["different"]) == (18, 11)
-    text = page.read_text()
+    text = report_page.read_text()
     assert "<script" not in text
     assert "/result/scores[*]" in text
 
@@ -284,3 +288,23 @@ def test_pictures_are_compared_by_pixels() -> None:
     assert compared(picture((1, 2, 3)), picture((1, 2, 7)), "image/png", Rules(pixel_gap=4)) == []
     (found,) = compared(picture((1, 2, 3)), b"\x89PNG damaged", "image/png")
     assert found.kind == "bytes"
+
+
+def test_pictures_inside_of_json_are_compared_by_pixels_and_shown(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+
+    def answer(colour: tuple[int, int, int], start: str = "", **options: object) -> bytes:
+        output = io.BytesIO()
+        image.new("RGB", (20, 10), colour).save(output, "PNG", **options)
+        return json.dumps({"images": [{"data": start + base64.b64encode(output.getvalue()).decode()}]}).encode()
+
+    assert compared(answer((1, 2, 3)), answer((1, 2, 3), compress_level=0)) == []
+    changed = answer((1, 2, 7), "data:image/png;base64,")
+    (noted,) = compared(answer((1, 2, 3)), changed)
+    assert (noted.kind, noted.place, noted.gap) == ("pixels", "/images[*]/data", 4.0)
+    findings = Findings()
+    pair = made(b"{}", answer((1, 2, 3)))
+    findings.add(pair, made(b"{}", changed).answer, 0.01, [noted])
+    page.write(findings, tmp_path / "page.html", "old.rec", "here")
+    assert (tmp_path / "page.html").read_text().count('<img alt="image/png') == 2
+    assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o600

@@ -70,6 +70,7 @@ class Recorder:
         self.files: list[Path] = []
         """Files that rotation has put aside, the oldest first."""
         self._said_http2 = False
+        self._at_end = False
         self._used = 0
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[tuple[Pair, int] | None] = queue.SimpleQueue()
@@ -120,6 +121,8 @@ class Recorder:
         try:
             self._write_all()
             self._file.close(self._counts())
+        except StartError as error:
+            self._stop(error.problem)
         except OSError as error:
             self._stop(error.strerror or str(error))
         except Exception as error:
@@ -132,7 +135,8 @@ class Recorder:
         self._file.abandon()
         written = f"{self.pairs} pairs were written, the service goes on"
         self._on_end(f"the recording has ended: {self.options.path}: {why}; {written}")
-        while (entry := self._queue.get()) is not None:
+        # After the end of the queue nothing more comes: waiting for it would hold up `close`.
+        while not self._at_end and (entry := self._queue.get()) is not None:
             self.give_back(entry[1])
 
     def _write_all(self) -> None:
@@ -145,6 +149,7 @@ class Recorder:
                 entry: tuple[Pair, int] | object | None = self._queue.get(timeout=timeout)
             except queue.Empty:
                 entry = NOTHING
+            self._at_end = entry is None
             if isinstance(entry, tuple):
                 if not waiting:
                     due = time.monotonic() + FLUSH_AFTER
@@ -243,13 +248,19 @@ class _File:
         self.size += size
 
     def close(self, end: dict[str, object]) -> None:
+        """Write the last line, and close the file. Raises OSError; then `abandon` has to close it."""
         self.write(recording.line(end))
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
     def abandon(self) -> None:
-        """Close the file after its last whole member."""
+        """Close the file after its last whole member, unless it is closed."""
+        if self._descriptor < 0:
+            # Its number may be another file's by now.
+            return
+        descriptor, self._descriptor = self._descriptor, -1
         try:
-            os.ftruncate(self._descriptor, self.size)
-            os.close(self._descriptor)
+            os.ftruncate(descriptor, self.size)
+            os.close(descriptor)
         except OSError:
             pass

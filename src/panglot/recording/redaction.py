@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from panglot.recording.forms import MULTIPART, URLENCODED, clean_multipart, clean_urlencoded
 from panglot.recording.json_paths import JsonPath, replaced
 from panglot.recording.recording import Pair, RecordedMessage
 
@@ -87,11 +88,11 @@ class Redaction:
             else:
                 stored.append((name, value))
         message.headers = stored
-        if self.paths and message.body:
+        if message.body and (self.paths or message.content_type in (URLENCODED, MULTIPART)):
             self._clean_body(message)
 
     def _clean_body(self, message: RecordedMessage) -> None:
-        """Replace what the paths match. A body that may hold JSON and cannot be read as such is not written at all."""
+        """Replace what paths match, and secret fields of forms. A body that cannot be read is not written at all."""
         cleaner = self._cleaner(message)
         if cleaner is None:
             return
@@ -106,12 +107,16 @@ class Redaction:
         if count:
             message.body = body
             message.headers = [pair for pair in message.headers if pair[0].lower() != "content-encoding"]
-            message.withheld += [path.text for path in self.paths]
+            message.withheld += [path.text for path in self.paths] or ["fields of the form"]
             message.why = "redacted"
 
     def _cleaner(self, message: RecordedMessage) -> Callable[[bytes], tuple[bytes, int]] | None:
-        """How JSON is found in a body of this type; None where there is none in it."""
+        """How secrets are found in a body of this type; None where there are none in it."""
         kind = message.content_type
+        if kind == URLENCODED:
+            return lambda body: clean_urlencoded(body, self._clean_field)
+        if kind == MULTIPART:
+            return lambda body: clean_multipart(body, message.header("content-type"), self._clean_field)
         if kind == EVENTS:
             return lambda body: self._lines(body, b"data:")
         if kind in JSON_LINES:
@@ -120,6 +125,17 @@ class Redaction:
         if is_json or not kind or message.header("content-encoding"):
             return self._whole
         return None
+
+    def _clean_field(self, name: str, value: bytes) -> bytes | None:
+        """A form is an object of its fields; JSON in a field is looked into as a body of its own, too."""
+        named = name.lower() in self.headers or any(path.matches((name,)) for path in self.paths)
+        if named or is_secret(name) or any(secret.encode() in value for secret in self.secrets):
+            return SUBSTITUTE.encode()
+        if not self.paths or value.lstrip()[:1] not in (b"{", b"["):
+            return None
+        inside, count = replaced({name: json.loads(value)}, self.paths, lambda old: SUBSTITUTE)
+        cleaned, more = self._whole(json.dumps(inside[name]).encode())
+        return cleaned if count or more else None
 
     def _whole(self, body: bytes) -> tuple[bytes, int]:
         value, count = replaced(json.loads(body), self.paths, lambda old: SUBSTITUTE)

@@ -1,12 +1,13 @@
-"""Pairs out of the bytes of one connection, as they pass. It watches, holds what it may, and never raises."""
+"""Pairs out of the bytes of one connection, as they pass. It watches, uses what memory it may, and never raises."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from panglot.recording.framing import (
     Framing,
@@ -48,6 +49,8 @@ class _Exchange:
     head: MessageHead
     began: float
     recorded: bool
+    cost: int = 0
+    """Bytes that are counted for heads and objects."""
     answer_head: MessageHead | None = None
     first_byte: float = 0.0
     ended: float = 0.0
@@ -56,11 +59,14 @@ class _Exchange:
 
     @property
     def held(self) -> int:
-        return PAIR_COST + self.request.held + self.answer.held
+        return self.cost + self.request.held + self.answer.held
 
 
 class ConnectionTap:
-    """Follows both directions of one connection. All calls come from one thread."""
+    """Follows both directions of one connection. All calls come from one thread.
+
+    A fault in here ends the recording of this connection: what it used is released, and its bytes pass on.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -75,12 +81,8 @@ class ConnectionTap:
 
     @property
     def idle(self) -> bool:
-        """Whether no exchange is under way."""
-        return not self._open and self._requests.between
-
-    @property
-    def awaits_answer(self) -> bool:
-        return bool(self._open) or self._requests.opaque
+        """Whether no exchange is under way, as far as answers can be told apart."""
+        return not self._open and self._requests.between and not self._answers.opaque
 
     # Requests
 
@@ -89,18 +91,18 @@ class ConnectionTap:
         if self._requests.between:
             self._begun = clock()
         for piece in self._requests.feed(data):
-            self._note_request(piece)
+            self._guarded(self._note_request, piece)
             yield piece
 
     def request_ended(self) -> Iterator[Piece]:
         """The client sends no more: bytes that were held back."""
         for piece in self._requests.finish():
-            self._note_request(piece)
+            self._guarded(self._note_request, piece)
             yield piece
 
     def _note_request(self, piece: Piece) -> None:
         if piece.kind is PieceKind.HEAD and piece.head is not None:
-            self._begin(piece.head)
+            self._begin(piece.head, PAIR_COST + len(piece.raw))
         elif piece.kind is PieceKind.BODY and self._reading is not None:
             self._hold(self._reading, self._reading.request, piece.payload)
         elif piece.kind is PieceKind.END and self._reading is not None:
@@ -112,16 +114,19 @@ class ConnectionTap:
         elif piece.kind is PieceKind.OPAQUE:
             self._note_opaque(piece.raw)
 
-    def _begin(self, head: MessageHead) -> None:
+    def _begin(self, head: MessageHead, cost: int) -> None:
+        if self._answers.opaque:
+            # No answer will be found for it: one exchange after the other would stay in memory.
+            return
         recorder = self._recorder
-        recorded = recorder.recording and not self._answers.opaque
+        recorded = recorder.recording
         if recorded and not recorder.sampler.wants(head.first[1], head.headers, self._begun, head.first[0]):
             recorder.skipped += 1
             recorded = False
-        if recorded and not recorder.take(PAIR_COST):
+        if recorded and not recorder.take(cost):
             recorder.dropped += 1
             recorded = False
-        self._reading = _Exchange(head, self._begun, recorded)
+        self._reading = _Exchange(head, self._begun, recorded, cost)
         self._open.append(self._reading)
 
     def _note_opaque(self, raw: bytes) -> None:
@@ -135,8 +140,10 @@ class ConnectionTap:
 
     def answer(self, data: bytes) -> None:
         """Note what the service has sent."""
-        if self._answers.opaque:
-            return
+        if not self._answers.opaque:
+            self._guarded(self._note_answers, data)
+
+    def _note_answers(self, data: bytes) -> None:
         for piece in self._answers.feed(data):
             self._note_answer(piece)
 
@@ -155,6 +162,7 @@ class ConnectionTap:
             self._interim = status < 200 and status != 101
             if not self._interim:
                 exchange.answer_head, exchange.first_byte = piece.head, clock() - exchange.began
+                self._count_head(exchange, len(piece.raw))
             if self._answers.opaque:
                 # An upgrade: from here on neither direction is HTTP/1.
                 self._requests.opaque = True
@@ -169,6 +177,28 @@ class ConnectionTap:
                 self._finish(exchange)
 
     # Exchanges
+
+    def _guarded(self, note: Callable[[Any], None], given: Any) -> None:
+        try:
+            note(given)
+        except Exception:
+            log.exception("an exchange could not be recorded; it passed")
+            self._release_all()
+
+    def _release_all(self) -> None:
+        """Release what every exchange uses, and record no more of this connection."""
+        self._answers.opaque = True
+        for exchange in (*self._open, *((self._reading,) if self._reading is not None else ())):
+            self._forget(exchange)
+        self._open.clear()
+        self._reading = None
+
+    def _count_head(self, exchange: _Exchange, size: int) -> None:
+        if exchange.recorded and self._recorder.take(size):
+            exchange.cost += size
+        elif exchange.recorded:
+            self._recorder.dropped += 1
+            self._forget(exchange)
 
     def _hold(self, exchange: _Exchange, body: _Body, payload: bytes) -> None:
         body.size += len(payload)
@@ -194,22 +224,25 @@ class ConnectionTap:
 
     def _give_up(self) -> None:
         """Answers cannot be told apart any more."""
-        self._answers.opaque = True
         self._recorder.skipped += max(1, len(self._open))
-        for exchange in self._open:
-            self._forget(exchange)
-        self._open.clear()
+        self._release_all()
 
     def _finish(self, exchange: _Exchange, problem: str = "") -> None:
         if not exchange.recorded:
             return
+        try:
+            self._offer(exchange, problem)
+        finally:
+            # Nothing is left to release once the recorder has it.
+            self._forget(exchange)
+
+    def _offer(self, exchange: _Exchange, problem: str) -> None:
         recorder, limit = self._recorder, self._recorder.options.max_body
         head, answer_head = exchange.head, exchange.answer_head
         status, reason = (int(answer_head.first[0]), answer_head.first[1]) if answer_head is not None else (0, "")
         ended = exchange.ended or clock()
         if not recorder.recording or not recorder.sampler.wants_answer(status, bool(problem), ended):
             recorder.skipped += 1
-            self._forget(exchange)
             return
         request, answer = exchange.request, exchange.answer
         recorder.offer(
@@ -232,6 +265,9 @@ class ConnectionTap:
 
     def closed(self, problem: str) -> None:
         """The connection has ended. `problem` says of exchanges that were under way why they have no whole answer."""
+        self._guarded(self._note_closed, problem)
+
+    def _note_closed(self, problem: str) -> None:
         for piece in self._answers.finish() if not self._answers.opaque else ():
             self._note_answer(piece)
         if self._reading is not None and self._reading.ended:

@@ -7,9 +7,8 @@ more on its way of a request. gRPC has a port of its own and is not recorded.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +18,6 @@ from panglot.recording.tap import ConnectionTap
 from panglot.settings import Settings
 from panglot.web.http1.connection import ConnectionCallbacks, HttpConnection, callbacks
 
-log = logging.getLogger("panglot.record")
 CLIENT_GONE = "the client disconnected"
 NEUTRAL = (
     "/", "/metrics", "/docs", "/docs/*", "/openapi.json", "/status", "/status.json", "/live*", "/assets/*", "/pages/*",
@@ -54,7 +52,7 @@ def recorder_of(settings: Settings, secrets: Iterable[bytes]) -> Recorder:
 def recorded(connection: HttpConnection, recorder: Recorder) -> asyncio.BufferedProtocol:
     """The protocol to give to a transport, as `callbacks` makes it, with a tap in it."""
     seen = cast(ConnectionCallbacks, callbacks(connection))
-    tap = _GuardedTap(recorder)
+    tap = ConnectionTap(recorder)
     reader = connection.reader
 
     def connection_made(transport: Any) -> None:
@@ -62,11 +60,11 @@ def recorded(connection: HttpConnection, recorder: Recorder) -> asyncio.Buffered
 
     def buffer_updated(count: int) -> None:
         # Before the reader sees the bytes: it may answer at once, and the answer belongs to the request.
-        tap.request(bytes(reader.reads_to[:count]))
+        deque(tap.request(bytes(reader.reads_to[:count])), 0)
         seen.buffer_updated(count)
 
     def connection_lost(error: Exception | None) -> None:
-        tap.closed()
+        tap.closed(CLIENT_GONE)
         seen.connection_lost(error)
 
     wrapped = seen._replace(
@@ -75,35 +73,10 @@ def recorded(connection: HttpConnection, recorder: Recorder) -> asyncio.Buffered
     return cast(asyncio.BufferedProtocol, wrapped)
 
 
-class _GuardedTap:
-    """A tap whose faults end the tap and nothing else."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._tap: ConnectionTap | None = ConnectionTap(recorder)
-
-    def request(self, data: bytes) -> None:
-        self._note(lambda tap: deque(tap.request(data), 0))
-
-    def answer(self, data: Any) -> None:
-        self._note(lambda tap: tap.answer(bytes(data)))
-
-    def closed(self) -> None:
-        self._note(lambda tap: tap.closed(CLIENT_GONE))
-
-    def _note(self, note: Callable[[ConnectionTap], object]) -> None:
-        if self._tap is None:
-            return
-        try:
-            note(self._tap)
-        except Exception:
-            self._tap = None
-            log.exception("an exchange could not be recorded; it was served")
-
-
 class _TappedTransport:
     """A transport that lets the tap see what is written."""
 
-    def __init__(self, transport: asyncio.Transport, tap: _GuardedTap) -> None:
+    def __init__(self, transport: asyncio.Transport, tap: ConnectionTap) -> None:
         self._transport = transport
         self._tap = tap
         self.get_write_buffer_size = transport.get_write_buffer_size
@@ -111,13 +84,13 @@ class _TappedTransport:
 
     def write(self, data: Any) -> None:
         self._transport.write(data)
-        self._tap.answer(data)
+        self._tap.answer(bytes(data))
 
     def writelines(self, pieces: Iterable[Any]) -> None:
         pieces = list(pieces)
         self._transport.writelines(pieces)
         for piece in pieces:
-            self._tap.answer(piece)
+            self._tap.answer(bytes(piece))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -138,7 +138,6 @@ class _Connection:
         self.tap = ConnectionTap(recorder)
         self.reader, self.writer = client
         self.problem = CLOSED_EARLY
-        self._tap_failed = False
         self._service_closed = False
 
     async def run(self) -> None:
@@ -150,8 +149,7 @@ class _Connection:
         except OSError:
             self.problem = CLIENT_GONE
         finally:
-            with contextlib.suppress(Exception):
-                self.tap.closed(self.problem)
+            self.tap.closed(self.problem)
             self.writer.close()
 
     async def _connected(self, first: bytes) -> None:
@@ -226,17 +224,8 @@ class _Connection:
             if not data:
                 return
             self.writer.write(data)
-            self._note(data)
-            await self.writer.drain()
-
-    def _note(self, data: bytes) -> None:
-        if self._tap_failed:
-            return
-        try:
             self.tap.answer(data)
-        except Exception:
-            self._tap_failed = True
-            log.exception("an answer could not be recorded; it was passed on")
+            await self.writer.drain()
 
     # Ending
 

@@ -14,6 +14,7 @@ from panglot.recording.recording import RecordedAnswer
 from panglot.recording.redaction import EVENTS, JSON_LINES, decoded
 from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
+from panglot.tools.replay.embedded import embedded
 from panglot.tools.replay.pixels import Pixels
 
 MASKED = "<masked>"
@@ -89,7 +90,7 @@ def differences(recorded: RecordedAnswer, replayed: RecordedAnswer, rules: Rules
         dict(_flat(value.values if isinstance(value, StreamParts) else value, "", rules.mask_fleeting))
         for value in (left, right)
     )
-    return _judged(mine, theirs, rules)
+    return [*_embedded(mine, theirs, rules, pixels), *_judged(mine, theirs, rules)]
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,16 @@ def _flat(value: Any, path: str, fleeting: bool) -> Iterator[tuple[str, Any]]:
         yield path + "[*]" * value.ndim, value
     else:
         yield path, value
+
+
+def _embedded(left: dict[str, Any], right: dict[str, Any], rules: Rules, pixels: Pixels) -> list[Found]:
+    """What differs between pictures in base64 at the same place; these places are taken out of both sides."""
+    noted = []
+    for key in [key for key, value in left.items() if isinstance(value, str) and isinstance(right.get(key), str)]:
+        if left[key] != right[key] and (mine := embedded(left[key])) and (theirs := embedded(right[key])):
+            noted += _pictures(INDEX.sub("[*]", key) or "/", mine.content, theirs.content, rules, pixels)
+            del left[key], right[key]
+    return noted
 
 
 def _judged(left: dict[str, Any], right: dict[str, Any], rules: Rules) -> list[Found]:

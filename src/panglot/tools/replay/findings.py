@@ -6,7 +6,7 @@ import heapq
 import itertools
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from panglot.recording.recording import Pair, RecordedAnswer
@@ -15,7 +15,8 @@ from panglot.tools.replay.answers import Found
 
 MOST_GROUPS = 500
 WORST = 8
-LARGEST_SHOWN = 512 << 10
+LARGEST_SHOWN = 2 << 20
+"""Bytes of the bodies of a pair that is shown."""
 SHARES = (50, 90, 99)
 STAGE = re.compile(r"([\w.-]+);dur=([\d.]+)")
 SERIOUS = ("unanswered", "status", "type", "parts", "missing key", "new key", "shape", "dtype", "size", "bytes")
@@ -127,6 +128,8 @@ class Findings:
         weight = max(1e9 - SERIOUS.index(each.kind) if each.kind in SERIOUS else each.gap for each in noted)
         if len(pair.answer.body) + len(answer.body) > LARGEST_SHOWN:
             return
+        if len(pair.request.body) > LARGEST_SHOWN:
+            pair = replace(pair, request=replace(pair.request, body=b"", why="too long to be shown"))
         # The first of equals stays: later ones tell nothing new.
         heapq.heappush(self._worst, (weight, -next(self._order), pair, answer, noted))
         if len(self._worst) > WORST:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 from panglot.errors import StartError
-from panglot.recording.recording import RecordedAnswer
+from panglot.recording.recording import RecordedMessage
+from panglot.recording.redaction import decoded
 from panglot.terminal.text import visible
 from panglot.tools.bench import plots
 from panglot.tools.bench.plots import Line
+from panglot.tools.replay.embedded import embedded
 from panglot.tools.replay.findings import Findings
 from panglot.web.pages.assets import STYLE
 
 CURVE = (1, 10, 25, 50, 75, 90, 95, 99)
 LONGEST = 4000
+MOST_PICTURES = 8
+"""Pictures of one body that are shown."""
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 """Types that a browser shows without running anything; SVG is none of them."""
 LAYOUT = (
@@ -26,9 +32,11 @@ LAYOUT = (
 
 
 def write(findings: Findings, path: Path, recording: str, target: str) -> None:
-    """Write the page to a file. Raises StartError when it cannot be written."""
+    """Write the page to a file that its owner alone may read, as the recording. Raises StartError."""
     try:
-        path.write_text(render(findings, recording, target), encoding="utf-8")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as output:
+            output.write(render(findings, recording, target))
     except OSError as error:
         raise StartError(f"{path} cannot be written: {error.strerror}", fix="name another file") from None
 
@@ -108,17 +116,41 @@ def _worst(findings: Findings) -> str:
         )
         sections.append(
             f'<section class="sheet"><h2>Pair {pair.number}: {text(request)}</h2><p>{text(about[:1000])}</p>'
-            f'<div class="sides">{sides}</div></section>'
+            f'<div class="sides">{sides}</div><details><summary>the request</summary>{_body(pair.request)}</details>'
+            "</section>"
         )
     return "".join(sections)
 
 
-def _body(answer: RecordedAnswer) -> str:
-    if answer.content_type in PICTURES:
-        content = base64.b64encode(answer.body).decode()
-        return f'<img alt="the answer" src="data:{answer.content_type};base64,{content}">'
+def _body(message: RecordedMessage) -> str:
+    """A body as people look at it: pictures as pictures, also those inside of JSON."""
+    if message.content_type in PICTURES:
+        return _picture(message.content_type, message.body, "the body")
+    if not message.body:
+        return f"<p>{text(message.why or 'empty')}</p>"
+    pictures: list[str] = []
     try:
-        shown = json.dumps(json.loads(answer.body), indent=1, ensure_ascii=False)
+        value = _without_pictures(json.loads(decoded(message)), pictures)
+        shown = json.dumps(value, indent=1, ensure_ascii=False)
     except (ValueError, RecursionError):
-        shown = answer.body[:LONGEST].decode(errors="replace")
-    return f"<pre>{text(shown[:LONGEST])}</pre>"
+        shown = message.body[:LONGEST].decode(errors="replace")
+    return f"{''.join(pictures)}<pre>{text(shown[:LONGEST])}</pre>"
+
+
+def _without_pictures(value: Any, pictures: list[str]) -> Any:
+    """The value with a name in place of each picture in it; the pictures are added to the list, up to a limit."""
+    if isinstance(value, dict):
+        return {key: _without_pictures(entry, pictures) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_without_pictures(entry, pictures) for entry in value]
+    picture = embedded(value) if isinstance(value, str) else None
+    if picture is None:
+        return value
+    name = f"{picture.kind}, {len(picture.content)} bytes"
+    if len(pictures) < MOST_PICTURES:
+        pictures.append(_picture(picture.kind, picture.content, name))
+    return f"({name})"
+
+
+def _picture(kind: str, content: bytes, name: str) -> str:
+    return f'<img alt="{name}" src="data:{kind};base64,{base64.b64encode(content).decode()}">'
