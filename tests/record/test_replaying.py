@@ -24,7 +24,8 @@ from panglot.tools.replay.findings import Findings
 from panglot.tools.replay.pixels import Pixels
 from panglot.tools.replay.sending import by_beginning
 from support.models import all_of
-from support.server import Server, panglot, serving
+from support.server import Server, panglot, serving, wait_until
+from support.traffic import times
 from support.upstream import Upstream, reading_request, recorded
 
 SCRIPT = """
@@ -208,8 +209,15 @@ def test_a_large_recording_is_replayed_in_constant_memory(tmp_path: Path) -> Non
     service = Upstream(echo)  # type: ignore[arg-type]
     try:
         path = tmp_path / "old.rec"
-        body = os.urandom(1 << 10) * 1024
-        write(path, *(made(body, b"ok", "text/plain", at=number / 1000) for number in range(300)))
+        # Half of a body is noise, so that the file is large too: 150 MB, and 1 GB in `make soak`.
+        count = times(300, 2000)
+        body = os.urandom(1 << 19) + bytes(1 << 19)
+        recorder = Recorder(RecorderOptions(path))
+        for number in range(count):
+            wait_until(lambda: recorder.take(len(body)))
+            recorder.offer(made(body, b"ok", "text/plain", at=number / 1000), len(body))
+        recorder.close(600)
+        assert path.stat().st_size > count << 19
         code = (
             "import resource, sys\nsys.argv[0] = 'panglot'\nfrom panglot.cli import main\n"
             "try:\n    main()\nfinally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
@@ -217,7 +225,7 @@ def test_a_large_recording_is_replayed_in_constant_memory(tmp_path: Path) -> Non
         words = ["replay", str(path), f"http://127.0.0.1:{service.port}", "--connections", "4"]
         done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "all 300 answers agree" in done.stdout
+        assert f"all {count} answers agree" in done.stdout
         assert int(done.stderr.split()[-1]) < 250_000
     finally:
         service.close()

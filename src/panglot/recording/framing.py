@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 LARGEST_HEAD = 256 << 10
 LONGEST_LINE = 16 << 10
+HEADER = re.compile(r"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*((?:[^\r\n\0]*[^\r\n\0 \t])?)[ \t]*\r?\n", re.MULTILINE)
 TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 LENGTH = re.compile(rb"[0-9]{1,18}")
 CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z", re.DOTALL)
@@ -42,8 +44,7 @@ class MessageHead:
         return [value for key, value in self.headers if key.lower() == name]
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A piece of the stream. `payload` is what of it belongs to the body, without the framing of chunks."""
 
     kind: PieceKind
@@ -102,17 +103,14 @@ def _declared(head: MessageHead) -> Framing:
 
 def parse_head(raw: bytes, is_request: bool) -> MessageHead:
     """The head in bytes that end with an empty line. Raises MalformedStream."""
-    lines = raw.rstrip(b"\r\n").split(b"\n")
-    first = lines[0].rstrip(b"\r")
-    parsed = (REQUEST if is_request else STATUS).match(first)
+    first, _, rest = (raw.rstrip(b"\r\n") + b"\n").partition(b"\n")
+    parsed = (REQUEST if is_request else STATUS).match(first.rstrip(b"\r"))
     if parsed is None:
         raise MalformedStream("the first line is no HTTP/1")
-    headers = []
-    for text in lines[1:]:
-        name, colon, value = text.rstrip(b"\r").partition(b":")
-        if not colon or TOKEN.fullmatch(name) is None or b"\r" in value or b"\0" in value:
-            raise MalformedStream("a header has another form")
-        headers.append((name.decode("latin-1"), value.strip(b" \t").decode("latin-1")))
+    headers = HEADER.findall(rest.decode("latin-1"))
+    # Every line is a header, or the head is not followed.
+    if len(headers) != rest.count(b"\n"):
+        raise MalformedStream("a header has another form")
     groups = [(group or b"").decode("latin-1") for group in parsed.groups()]
     if is_request:
         return MessageHead((groups[0], groups[1]), headers, int(groups[2]))
