@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -14,7 +12,8 @@ from panglot.tools.bench.histogram import FineHistogram
 from panglot.tools.replay.answers import Found
 
 MOST_GROUPS = 500
-WORST = 8
+WORST = 12
+"""Pairs that are shown."""
 LARGEST_SHOWN = 2 << 20
 """Bytes of the bodies of a pair that is shown."""
 SHARES = (50, 90, 99)
@@ -79,6 +78,10 @@ class Sides:
         }
 
 
+def _weight(noted: Found) -> float:
+    return 1e9 - SERIOUS.index(noted.kind) if noted.kind in SERIOUS else noted.gap
+
+
 class Findings:
     """Bounded: groups and worst pairs have a limit, whatever a server answers."""
 
@@ -91,8 +94,7 @@ class Findings:
         self.refused = 0
         """Answers of 401 and 403 to requests whose credentials were not recorded."""
         self._slower = slower
-        self._order = itertools.count()
-        self._worst: list[tuple[float, int, Pair, RecordedAnswer, list[Found]]] = []
+        self._worst: dict[tuple[str, str], tuple[float, Pair, RecordedAnswer, list[Found]]] = {}
 
     def skip(self, why: str) -> None:
         self.skipped += 1
@@ -125,18 +127,21 @@ class Findings:
             group.gap, group.pair, group.detail = worst.gap, pair.number, worst.detail
 
     def _keep(self, pair: Pair, answer: RecordedAnswer, noted: list[Found]) -> None:
-        weight = max(1e9 - SERIOUS.index(each.kind) if each.kind in SERIOUS else each.gap for each in noted)
+        """Retain the worst pair of each kind and place, and the worst of these: many of a kind tell nothing new."""
         if len(pair.answer.body) + len(answer.body) > LARGEST_SHOWN:
             return
         if len(pair.request.body) > LARGEST_SHOWN:
             pair = replace(pair, request=replace(pair.request, body=b"", why="too long to be shown"))
-        # The first of equals stays: later ones tell nothing new.
-        heapq.heappush(self._worst, (weight, -next(self._order), pair, answer, noted))
+        worst = max(noted, key=_weight)
+        key, weight = (worst.kind, worst.place), _weight(worst)
+        if key not in self._worst or weight > self._worst[key][0]:
+            self._worst[key] = (weight, pair, answer, noted)
         if len(self._worst) > WORST:
-            heapq.heappop(self._worst)
+            del self._worst[min(self._worst, key=lambda each: self._worst[each][0])]
 
     def worst(self) -> list[tuple[Pair, RecordedAnswer, list[Found]]]:
-        return [entry[2:] for entry in sorted(self._worst, key=lambda entry: entry[:2], reverse=True)]
+        entries = sorted(self._worst.values(), key=lambda entry: entry[0], reverse=True)
+        return [entry[1:] for entry in entries]
 
     def ordered(self) -> list[DifferenceGroup]:
         """The groups, the most serious first."""

@@ -26,8 +26,11 @@ MOST_PICTURES = 8
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 """Types that a browser shows without running anything; SVG is none of them."""
 LAYOUT = (
-    ".sides{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.sides img{max-width:100%}"
-    ".sides pre{white-space:pre-wrap;overflow-wrap:anywhere;max-height:24rem;overflow:auto}"
+    ".sides{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.sides img,details img{max-width:100%}"
+    "@media(max-width:40rem){.sides{grid-template-columns:1fr}}section.sheet{margin-top:1rem}"
+    ".differences td,.differences th{text-align:left;white-space:normal;vertical-align:top}"
+    ".differences td:last-child{min-width:18rem;overflow-wrap:anywhere}"
+    ".sides pre,details pre{white-space:pre-wrap;overflow-wrap:anywhere;max-height:24rem;overflow:auto}"
 )
 
 
@@ -102,7 +105,7 @@ def _groups(findings: Findings) -> str:
     )
     head = "".join(f"<th>{name}</th>" for name in ("kind", "place", "answers", "largest gap", "pair", "for example"))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'<h2>Differences</h2><div class="sheet scroll">{table}</div>'
+    return f'<h2>Differences</h2><div class="sheet scroll differences">{table}</div>'
 
 
 def _worst(findings: Findings) -> str:
