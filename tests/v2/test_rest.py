@@ -121,7 +121,7 @@ def test_statistics_count_rows_and_the_runs_they_shared(rows: Server) -> None:
         ("GET", "/v2/models/tensors/infer", 405), ("POST", "/v2/models/tensors", 405), ("POST", "/v2", 405),
         ("GET", "/v2/repository/index", 405), ("GET", "/v2/systemsharedmemory/status", 501),
         ("POST", "/v2/cudasharedmemory/region/a/register", 501), ("GET", "/v2/models/tensors/trace/setting", 501),
-        ("POST", "/v2/logging", 501), ("POST", "/v2/models/tensors/generate", 404),
+        ("POST", "/v2/logging", 501), ("POST", "/v2/models/tensors/generated", 404),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_in_a_sentence(server: Server, method: str, path: str, status: int) -> None:

@@ -89,6 +89,8 @@ class TensorStages(NamedTuple):
     """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
     parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
     """Parameters beside the outputs, from the value of the last stage: truth values, numbers and texts by name."""
+    needs_inputs: bool = True
+    """Whether a request without any inputs is refused."""
     is_last: Callable[[Any], bool] = lambda part: False
     """Whether a part of an answer is known to be its last; else nobody knows before the script ends."""
 

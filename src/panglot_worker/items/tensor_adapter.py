@@ -14,9 +14,9 @@ from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Reques
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
 from panglot_worker.line.description import TensorDescription
-from panglot_worker.tensors import messages, outputs, rest
+from panglot_worker.tensors import generating, messages, outputs, rest
 from panglot_worker.tensors.answer_cache import AnswerCache
-from panglot_worker.tensors.infer import REST, STREAM, Infer, Wishes, chosen
+from panglot_worker.tensors.infer import GENERATE, GENERATE_STREAM, REST, STREAM, Infer, Wishes, chosen
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
 from panglot_worker.tensors.text_cache import TextCache
 
@@ -74,6 +74,8 @@ class TensorAdapter:
                 return inner(request)
             infer = self.read(request)
             taking = self.taking
+            if not infer.inputs and (taking is None or taking.needs_inputs):
+                raise ClientError("the request has no inputs")
             taken = taking is not None and not (taking.takes_bodies and only_element(infer) is not None)
             if taking is not None and taken:
                 value = taking.decode(infer, request)
@@ -103,6 +105,9 @@ class TensorAdapter:
         head, body = request.head, request.body
         if head.fetched:
             body = memoryview(body)[: _layout(head)["body"]]
+        if head.form in (GENERATE, GENERATE_STREAM):
+            taking = self.taking
+            return generating.read(self.reader, head, body, taking is not None and taking.rows)
         if head.form != REST:
             if head.encoding:
                 body = rest.inflated(head.encoding.decode("latin-1"), memoryview(body), self.limits.output_bytes)
@@ -161,6 +166,8 @@ class TensorAdapter:
         tensors = chosen(tensors, wishes.wanted)
         if wishes.form == STREAM:
             return Answer("application/grpc", messages.part(wishes, tensors, parameters, last))
+        if wishes.form in (GENERATE, GENERATE_STREAM):
+            return Answer(*generating.answer(wishes, tensors, self.nan, self.limits, parameters))
         if wishes.form != REST:
             return Answer("application/grpc", messages.answer(wishes, tensors, parameters))
         text = self.answer_cache.text(wishes, tensors) if not parameters else None
@@ -173,8 +180,10 @@ class TensorAdapter:
         """How an answer in parts is written. Raises ClientError where there may be none."""
         carried = request.context
         wishes = carried.wishes
-        if wishes.form != STREAM or self._encode is None:
-            raise ClientError("this model answers in parts: ask by ModelStreamInfer, or on its own route")
+        if wishes.form not in (STREAM, GENERATE_STREAM) or self._encode is None:
+            raise ClientError(
+                "this model answers in parts: ask by ModelStreamInfer, /generate_stream, or on its own route"
+            )
         inner = self._encode
         is_last = self.taking.is_last if self.taking is not None and carried.taken else None
         ended = False
@@ -183,6 +192,9 @@ class TensorAdapter:
             nonlocal ended
             ended = is_last is not None and is_last(part)
             return bytes(self._answered(part, request, inner, carried, ended).body)
+
+        if wishes.form == GENERATE_STREAM:
+            return Parts(generating.EVENTS, encode)
 
         def end() -> wire.Buffer:
             return messages.part(wishes, [], None, last=True) if wishes.end and not ended else b""

@@ -52,7 +52,7 @@ class PortSocket(Protocol):
 
 
 class Port:
-    """The worker's line to the front. One thread reads at a time, see `intake`; any thread may send.
+    """The worker's line to the front. One thread reads at a time, see `intake`; any thread may send, or `look`.
 
     `cancelled` fills while frames are read ahead by `poll`.
     """
@@ -69,31 +69,47 @@ class Port:
         """The key of results between pools, where those travel between machines."""
         self._rest = b""
         self._send_lock = threading.Lock()
+        self._read_lock = threading.Lock()
 
     def fileno(self) -> int:
         return self.sock.fileno()
 
     def next(self) -> Frame:
         """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
-        while not self.pending:
-            self._read(0)
+        while True:
+            # One lock for the look and the wait: a thread that reads in between would leave us waiting for its frame.
+            with self._read_lock:
+                if self.pending:
+                    return self.pending.popleft()
+                self._receive(0)
             # Here as well as in replies: a script may release a body long after its answer, when no reply is due.
             self.tell_free()
-        return self.pending.popleft()
 
     def poll(self) -> None:
         """Take in whatever has arrived, without waiting."""
-        try:
-            while True:
-                self._read(socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
+        with self._read_lock:
+            self._read_arrived()
 
-    def _read(self, flags: int) -> None:
+    def look(self) -> None:
+        """Take in whatever has arrived, unless another thread is about to: for threads of a script."""
+        if self._read_lock.acquire(blocking=False):
+            try:
+                self._read_arrived()
+            finally:
+                self._read_lock.release()
+
+    def _receive(self, flags: int) -> None:
         data = self.sock.recv(READ_SIZE, flags)
         if not data:
             raise FrontGone
         self._split(self._rest + data if self._rest else data)
+
+    def _read_arrived(self) -> None:
+        try:
+            while True:
+                self._receive(socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
 
     def _split(self, data: bytes) -> None:
         start, end, size = 0, len(data), wire.HEADER.size

@@ -10,6 +10,7 @@ from panglot_worker.errors import ClientError
 from panglot_worker.tensors.tensors import Tensor
 
 REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
+GENERATE, GENERATE_STREAM = b"generate", b"generate_stream"
 """The forms a request comes in, as `wire.Head.form` says them; STREAM is gRPC that takes answers in parts."""
 SHARED_MEMORY = "shared_memory_region"
 
@@ -46,7 +47,7 @@ class Infer(NamedTuple):
 
 
 def gathered(inputs: List[Tensor]) -> Dict[str, Tensor]:
-    """The inputs by name. Raises ClientError when there are none, or two of a name."""
+    """The inputs by name. Raises ClientError when there are two of a name."""
     by_name = {tensor.name: tensor for tensor in inputs}
     if len(inputs) == 1:
         return by_name
@@ -55,8 +56,6 @@ def gathered(inputs: List[Tensor]) -> Dict[str, Tensor]:
             tensor.name for at, tensor in enumerate(inputs) if tensor.name in {two.name for two in inputs[:at]}
         )
         raise ClientError("the input '%s' is there twice" % twice)
-    if not by_name:
-        raise ClientError("the request has no inputs")
     return by_name
 
 

@@ -212,7 +212,7 @@ def answer(
             row["parameters"] = {"binary_data_size": len(raw)}
             parts.append(raw)
         else:
-            row["data"] = _json_data(tensor)
+            row["data"] = json_data(tensor)
         rows.append(row)
     value: Dict[str, Any] = {"model_name": wishes.model, "model_version": wishes.version, "outputs": rows}
     if wishes.id:
@@ -238,7 +238,8 @@ def _plain_text(value: Dict[str, Any]) -> bytes:
     return b"" if b"null" in text else text
 
 
-def _json_data(tensor: Tensor) -> List[Any]:
+def json_data(tensor: Tensor) -> List[Any]:
+    """The elements of an output in a row. Raises ClientError for those that JSON cannot hold."""
     if not DATATYPES[tensor.datatype].holds:
         message = "output '%s' is %s, which JSON has no form for: ask for it as binary data"
         raise ClientError(message % (tensor.name, tensor.datatype))

@@ -316,11 +316,9 @@ class Pool:
             return
         if call.ahead:
             self.dispatcher.count_ahead()
-        # A batch that runs goes on for the sake of the others. The call stays in `in_flight` in any case: the worker
-        # is free only once it has replied, and `_unwanted` drops that reply.
-        lonely = not worker.batched or call.chunks or worker.lanes.get(call.lane) == 1
-        if call.ahead or worker.slots > 1 or lonely:
-            worker.cancel(call)
+        # A batch that runs goes on for the sake of the others, and a script may ask whether one of them is cancelled.
+        # The call stays in `in_flight`: the worker is free only once it has replied, and `_unwanted` drops that reply.
+        worker.cancel(call)
         worker.stream_pause.check()
 
     def _worker_of(self, call: Call) -> Worker | None:

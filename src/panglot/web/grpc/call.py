@@ -13,7 +13,7 @@ from panglot.web.contract import InferRoute, RpcErrorWriter
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
 from panglot.web.grpc.received_message import NO_MEMORY, NO_NAME, ReceivedMessage
-from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_and_sentence
+from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_and_sentence, status_of
 from panglot.web.http1.head import REQUEST_ID
 from panglot.web.models import Model
 from panglot.web.v2 import metadata
@@ -62,7 +62,11 @@ class RpcCall(Call):
             if reply.flags & wire.ERROR:
                 self._failed(reply)
             elif reply.flags & wire.MORE:
-                self.on_answer(OK, "", reply.body, True)
+                if reply.status == 200:
+                    self.on_answer(OK, "", reply.body, True)
+                else:
+                    # An error among other parts: its body is the sentence.
+                    self.on_answer(status_of(reply.status), str(reply.body, "utf-8", "replace"), b"", True)
             else:
                 self._end(200, reply.times)
                 self.on_answer(OK, "", reply.body, False)

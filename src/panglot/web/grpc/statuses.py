@@ -7,12 +7,15 @@ from typing import NamedTuple
 from panglot.engine.call import Fault
 
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND = 0, 1, 2, 3, 4, 5
+ALREADY_EXISTS = 6
 PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, UNAUTHENTICATED = 7, 8, 12, 13, 14, 16
 
 BY_STATUS = {
     401: UNAUTHENTICATED, 403: PERMISSION_DENIED, 404: NOT_FOUND, 408: DEADLINE_EXCEEDED, 413: RESOURCE_EXHAUSTED,
     429: RESOURCE_EXHAUSTED, 499: CANCELLED, 501: UNIMPLEMENTED, 503: UNAVAILABLE, 504: DEADLINE_EXCEEDED,
 }  # fmt: skip
+BY_CODE = {"unknown": UNKNOWN, "already_exists": ALREADY_EXISTS, "cancelled": CANCELLED}
+"""What gRPC has a status for, and HTTP has none."""
 
 
 class RpcError(Exception):
@@ -44,7 +47,7 @@ def status_of(status: int) -> int:
 
 def status_and_sentence(fault: Fault) -> tuple[int, str]:
     """The status and sentence for a fault, where its service does not write its own."""
-    return status_of(fault.status), fault.message
+    return BY_CODE.get(fault.code) or status_of(fault.status), fault.message
 
 
 def refused(fault: Fault) -> RpcError:

@@ -12,7 +12,7 @@ from panglot.settings import Settings
 from panglot.web.access.hidden_headers import Credentials
 from panglot.web.front import Front
 from panglot.web.paths import Destination
-from panglot.web.v2.routes import REST, TensorTarget
+from panglot.web.v2.routes import TensorTarget
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 MILLISECONDS = re.compile(rb"[0-9]{1,12}(\.[0-9]{0,9})?")
@@ -219,7 +219,7 @@ class RequestHead:
             b"POST",
             b"",
         )
-        return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
+        return b"\0".join((*own, target.form, target.model, target.version, length, self.encoding, accepted))
 
     def the_rest(
         self, client: tuple[str, int] | None, credentials: Credentials, carriers: frozenset[bytes]

@@ -20,7 +20,7 @@ NO_SETTINGS = "this server's settings are not changed by calls: see its flags"
 """Why what Triton has besides is refused."""
 PATHS = (
     "there is no such path; a model is at /v2/models/NAME or /v2/models/NAME/versions/VERSION, and behind that are "
-    "/infer, /ready, /config and /stats"
+    "/infer, /generate, /generate_stream, /ready, /config and /stats"
 )
 
 WITHHELD = "it could not be loaded; the server's log says why"

@@ -47,6 +47,8 @@ CHANGES = {
     "load": "Load a model of the server's folder, or load it anew; it answers when the new one does",
     "unload": "Unload a model; requests that have come are answered",
 }
+GENERATES = {"generate": "application/json", "generate_stream": "text/event-stream"}
+"""The content types of Triton's extension `generate`, by the last segment of the path."""
 ALWAYS = ("X-Request-Id", "Server-Timing")
 HEALTH = (("/v2/health/live", PUBLIC), ("/v2/health/ready", PUBLIC))
 MODEL, VERSION = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
@@ -65,6 +67,9 @@ def paths(model: Model, secured: Secured) -> Object:
     for start in (MODEL, VERSION):
         operation = _infer("infer_tensors" if start == MODEL else "infer_tensors_by_version", secured)
         operations[_placed(start, model) + "/infer"] = {"post": operation}
+        for ending, content_type in GENERATES.items():
+            name = ending if start == MODEL else f"{ending}_by_version"
+            operations[f"{_placed(start, model)}/{ending}"] = {"post": _generate(name, content_type, secured)}
     return operations
 
 
@@ -112,6 +117,20 @@ def _infer(name: str, secured: Secured) -> Object:
         "tags": [TAG["name"]],
         "summary": "Run the model on tensors",
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("InferRequest")}}},
+        "responses": {"200": answer, **_failures()},
+        **secured(INFER),
+    }
+
+
+def _generate(name: str, content_type: str, secured: Secured) -> Object:
+    value = {"schema": {"type": "object", "additionalProperties": {}}}
+    answer = _answer("A value for each output; as events, one for each response.", "Refusal")
+    answer["content"] = {content_type: value if content_type == "application/json" else {"schema": TEXT}}
+    return {
+        "operationId": name,
+        "tags": [TAG["name"]],
+        "summary": "Run the model on a JSON object with a value for each input",
+        "requestBody": {"required": True, "content": {"application/json": value}},
         "responses": {"200": answer, **_failures()},
         **secured(INFER),
     }
@@ -182,5 +201,6 @@ def _statistics() -> Object:
 
 NAMES = frozenset(about.name for about in PAGES_ABOUT.values()) | {
     "infer_tensors", "infer_tensors_by_version", "repository_load", "repository_unload",
+    *GENERATES, *(f"{ending}_by_version" for ending in GENERATES),
 }  # fmt: skip
 """Names of operations that are taken."""

@@ -13,9 +13,12 @@ from panglot_worker.line import wire
 
 REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
 """The forms of a request with tensors, as its worker gets them."""
+FORMS = {"infer": REST, "generate": b"generate", "generate_stream": b"generate_stream"}
+"""The forms of requests over HTTP, by the last segment of their path."""
 RPC_NAMES = {GRPC: "grpc ModelInfer", STREAM: "grpc ModelStreamInfer"}
 """As what calls over gRPC are counted."""
-NAME = "/v2/models/{model}/infer"
+NAMES = {ending: f"/v2/models/{{model}}/{ending}" for ending in FORMS}
+"""As what calls over HTTP are counted, by the last segment of their path."""
 START = "/v2/models/"
 
 
@@ -26,6 +29,7 @@ class TensorTarget(NamedTuple):
     version: bytes
     route: bytes
     path: bytes
+    form: bytes = REST
 
 
 def native_route(model: Model) -> InferRoute | None:
@@ -39,10 +43,10 @@ def target(model: Model, native: InferRoute) -> TensorTarget:
     return TensorTarget(model.name.encode("utf-8", "replace"), model.version.encode(), route.encode(), path.encode())
 
 
-def infer_route(native: InferRoute, path: str) -> InferRoute:
+def infer_route(native: InferRoute, path: str, name: str = NAMES["infer"]) -> InferRoute:
     """The route for tensors beside a model's own: its requests may share batches with those."""
     return dataclasses.replace(
-        native, path=path, name=NAME, methods=("POST",), model=None, target="", takes=(), gives="", error=v2_error,
+        native, path=path, name=name, methods=("POST",), model=None, target="", takes=(), gives="", error=v2_error,
         request=None, response=None, job=None,
     )  # fmt: skip
 
@@ -79,7 +83,7 @@ def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
 
 
 def routes(models: Models) -> Iterator[tuple[Model, InferRoute, TensorTarget]]:
-    """The route of every version of every model, and of each name the newest by no version too."""
+    """The routes of every version of every model, and of each name the newest by no version too."""
     for model in models:
         native = native_route(model)
         if native is None:
@@ -90,4 +94,6 @@ def routes(models: Models) -> Iterator[tuple[Model, InferRoute, TensorTarget]]:
         sayable = model.name.encode("utf-8", "replace").decode()
         for name in {sayable, quote(sayable)}:
             for way in ways:
-                yield model, infer_route(native, f"{START}{name}{way}/infer"), target(model, native)
+                for ending, form in FORMS.items():
+                    route = infer_route(native, f"{START}{name}{way}/{ending}", NAMES[ending])
+                    yield model, route, target(model, native)._replace(form=form)

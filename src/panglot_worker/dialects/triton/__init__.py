@@ -7,13 +7,14 @@ import importlib
 import inspect
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Union
 
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
 from panglot_worker.dialects.triton import answers, configured, describing, reserved
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.configured import Configuration
-from panglot_worker.dialects.triton.decoupled import OwnThread, responses, sent_alone
+from panglot_worker.dialects.triton.event_loop import LoopThread
+from panglot_worker.dialects.triton.sent import Alone, cancellation, sent_alone
 from panglot_worker.errors import ClientError, ScriptError, message_of
 from panglot_worker.items.results import one_each
 from panglot_worker.line.description import Description
@@ -41,8 +42,8 @@ class Triton(Dialect):
         self.model: Any = None
         self.config: Dict[str, Any] = copy.deepcopy(package.options.get("config", {}))
         self.configuration: Configuration
-        self.thread: Optional[OwnThread] = None
-        """The thread of a decoupled model."""
+        self.loop = LoopThread()
+        """Where coroutines of the model run."""
 
     # Loading
 
@@ -55,7 +56,6 @@ class Triton(Dialect):
             raise ScriptError("there is no class %s in it" % CLASS, self.package.script, fix="define it")
         self._complete(kind)
         self.configuration = configured.configuration(self.config, self.package.script)
-        self.thread = OwnThread() if self.configuration.decoupled else None
         progress("running initialize()")
         self.model = self._called(kind)
         if callable(getattr(self.model, "initialize", None)):
@@ -64,16 +64,16 @@ class Triton(Dialect):
 
     def _complete(self, kind: Any) -> None:
         """Complete the configuration: by the class itself, then as Triton would."""
+        group = {"name": self.package.name + "_0", "kind": "KIND_" + self._kind(), "count": 1, "gpus": []}
+        about = {"name": self.package.name, "instance_group": [group], **configured.DEFAULTS}
+        # Before the class completes it: models look at `input` and `output`, which Triton always has.
+        for name, value in about.items():
+            self.config.setdefault(name, copy.deepcopy(value))
         complete = getattr(kind, "auto_complete_config", None)
         if callable(complete):
             completed = complete(self.utils.ModelConfig(self.config))
             if hasattr(completed, "as_dict"):
                 self.config = completed.as_dict()
-        about = {"name": self.package.name, "backend": "python", "max_batch_size": 0, "input": [], "output": []}
-        for name, value in about.items():
-            self.config.setdefault(name, value)
-        group = {"name": self.package.name + "_0", "kind": "KIND_" + self._kind(), "count": 1, "gpus": []}
-        self.config.setdefault("instance_group", [group])
 
     def _kind(self) -> str:
         return "GPU" if os.environ.get("PANGLOT_DEVICE", "").startswith("cuda") else "CPU"
@@ -93,7 +93,10 @@ class Triton(Dialect):
 
     def _stages(self) -> Stages:
         if self.configuration.decoupled:
-            return Stages(decode=self.decode, infer=self.infer_parts, encode=self.encode, postprocess=answers.checked)
+            self.server = "panglot_worker.dialects.triton.decoupled:serve"
+            # Two, so that the front gives it calls while others are open; the server says how many fit.
+            self.slots = 2
+            return Stages(decode=self.decode, infer=self.infer, encode=self.encode, postprocess=answers.checked)
         shares = self.configuration.shares
         if shares:
             self.max_batch = self.configuration.rows
@@ -110,9 +113,9 @@ class Triton(Dialect):
         return describing.describe(self.package, self.configuration, type(self.model))
 
     def _called(self, call: Callable[[], Any]) -> Any:
-        """What a call of the model gives, made on the model's thread."""
-        result = self.thread.run(call) if self.thread is not None else call()
-        return _awaited(result) if inspect.iscoroutine(result) else result
+        """What a call of the model gives, awaited where that is needed."""
+        result = call()
+        return self.loop.start(result).result() if inspect.iscoroutine(result) else result
 
     # The stages
 
@@ -127,14 +130,24 @@ class Triton(Dialect):
 
     def _model_request(self, visitor: Request, arrays: Dict[str, Any], more: Dict[str, Any]) -> ModelRequest:
         visitor.rows = rows = self.configuration.check(arrays)
-        inputs = [self.utils.Tensor(name, array) for name, array in arrays.items()]
+        inputs = [self._tensor(name, array) for name, array in arrays.items()]
         more.setdefault("requested_output_names", [tensor.name for tensor in self.configuration.outputs])
         version = int(self.package.options["version"])
         request = self.utils.InferenceRequest(
             inputs=inputs, model_name=self.package.name, model_version=version, **more
         )
-        request._answered = True
+        request._is_cancelled = cancellation(self.port, visitor.id)
+        request._open = self._open_alone
         return ModelRequest(request, rows)
+
+    def _tensor(self, name: str, array: Any) -> Any:
+        if self.configuration.wanted(name).datatype == "BF16":
+            return self.utils.bf16_tensor(name, self.utils.bf16_bits(array))
+        return self.utils.Tensor(name, array)
+
+    def _open_alone(self, request: Any) -> Any:
+        """The way of the only response to a request, for models that send it."""
+        return self.utils.Responses(Alone(request._is_cancelled), decoupled=False)
 
     def infer(self, item: ModelRequest) -> Any:
         return self.execute([item])[0]
@@ -153,6 +166,9 @@ class Triton(Dialect):
     def execute(self, batch: List[ModelRequest]) -> Sequence[Any]:
         """One call of the model: a response for each request, returned or sent."""
         requests = [item.request for item in batch]
+        for request in requests:
+            # The batch may have failed before: what was sent then is not the answer.
+            request._responses = None
         results = self._called(lambda: self.model.execute(requests))
         if results is None:
             results = [None] * len(batch)
@@ -160,15 +176,6 @@ class Triton(Dialect):
             response if response is not None else sent_alone(request, self.utils)
             for response, request in zip(one_each(results, len(batch)), requests)
         ]
-
-    def infer_parts(self, item: ModelRequest) -> Iterator[Any]:
-        assert self.thread is not None
-        return responses(self.thread, self._executing, item.request, self.utils)
-
-    def _executing(self, requests: List[Any]) -> None:
-        result = self.model.execute(requests)
-        if inspect.iscoroutine(result):
-            _awaited(result)
 
     def encode(self, response: Any, request: Request) -> Answer:
         """The outputs as a JSON object by name."""
@@ -185,6 +192,7 @@ class Triton(Dialect):
         return TensorStages(
             self._decode_tensors, self._encode_tensors, inputs, outputs, platform="python", rows=about.rows > 0,
             takes_bodies=False, parameters=answers.parameters, is_last=answers.is_last,
+            needs_inputs=not all(tensor.optional for tensor in about.inputs),
         )  # fmt: skip
 
     def _decode_tensors(self, infer: Infer, request: Request) -> ModelRequest:
@@ -199,14 +207,14 @@ class Triton(Dialect):
         return self._model_request(request, {name: tensor.array() for name, tensor in infer.inputs.items()}, more)
 
     def _encode_tensors(self, response: Any, request: Request) -> List[Tensor]:
-        return answers.tensors(response)
+        return answers.tensors(response, self.configuration, self.utils)
 
     # Failures
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """A response that is an error speaks for itself; so does an exception that is made for clients."""
         if isinstance(error, ModelRefusal):
-            return Problem(error.answer_status, "script_error", message_of(error))
+            return Problem(error.answer_status, error.code, message_of(error))
         if self.utils is not None and isinstance(error, self.utils.TritonModelException):
             return Problem(500, "script_error", message_of(error))
         return super().failure(error, stage, request)
@@ -217,16 +225,6 @@ class Triton(Dialect):
     def close(self) -> None:
         if callable(getattr(self.model, "finalize", None)):
             self._called(self.model.finalize)
-
-
-def _awaited(coroutine: Any) -> Any:
-    import asyncio
-
-    loop = asyncio.new_event_loop()
-    try:
-        return loop.run_until_complete(coroutine)
-    finally:
-        loop.close()
 
 
 DIALECT = Triton

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Dict, List
+from typing import Any, Dict, FrozenSet, List
 
+from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.errors import EncodeError
 from panglot_worker.tensors import outputs
 from panglot_worker.tensors.tensors import Tensor
 
 STATUSES = {1: 500, 2: 404, 3: 400, 4: 503, 5: 501}
 """By the code of a TritonError; any other is 400, as Triton has it."""
+CODES = {0: "unknown", 6: "already_exists", 7: "cancelled"}
+"""What HTTP has no status of its own for, and gRPC has."""
 SIGNED = 1 << 63
 
 
@@ -21,6 +24,7 @@ class ModelRefusal(Exception):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.answer_status = STATUSES.get(code, 400)
+        self.code = CODES.get(code, "script_error")
 
 
 class WrongResponse(Exception):
@@ -40,9 +44,9 @@ def checked(response: Any) -> Any:
     return response
 
 
-def tensors(response: Any) -> List[Tensor]:
+def tensors(response: Any, about: Configuration, module: Any) -> List[Tensor]:
     """The outputs of a response as tensors. Raises EncodeError for what the protocol has no type for."""
-    return [_tensor(output.name(), output.as_numpy()) for output in response.output_tensors()]
+    return [_tensor(output, about.bf16_outputs, module) for output in response.output_tensors()]
 
 
 def parameters(response: Any) -> Dict[str, Any]:
@@ -60,7 +64,11 @@ def is_last(response: Any) -> bool:
     return last
 
 
-def _tensor(name: str, array: Any) -> Tensor:
+def _tensor(output: Any, bf16: FrozenSet[str], module: Any) -> Tensor:
+    name, array = output.name(), output.as_numpy()
+    if name in bf16 or output._is_bf16:
+        bits = module.bf16_bits(array)
+        return Tensor(name, "BF16", bits.shape, memoryview(bits.ravel().view("u1")) if bits.size else b"")
     tensor = outputs.from_array(name, array)
     if tensor is None:
         raise EncodeError("%s is an array of %s, for which there is no type" % (name, array.dtype))

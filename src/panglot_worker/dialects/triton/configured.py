@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
 from panglot_worker.errors import ClientError, ScriptError
 from panglot_worker.tensors.datatypes import DATATYPES
 from panglot_worker.tensors.tensors import TensorSpec
 
 FREE = -1
+DEFAULTS: Dict[str, Any] = {
+    "platform": "",
+    "backend": "python",
+    "runtime": "",
+    "version_policy": {"latest": {"num_versions": 1}},
+    "max_batch_size": 0,
+    "input": [],
+    "output": [],
+    "batch_input": [],
+    "batch_output": [],
+    "optimization": {
+        "priority": "PRIORITY_DEFAULT",
+        "input_pinned_memory": {"enable": True},
+        "output_pinned_memory": {"enable": True},
+        "gather_kernel_buffer_threshold": 0,
+        "eager_batching": False,
+    },
+    "default_model_filename": "model.py",
+    "cc_model_filenames": {},
+    "metric_tags": {},
+    "parameters": {},
+    "model_warmup": [],
+}
+"""What Triton fills in before a model sees its configuration; it adds the name and the instances."""
 KINDS = {"b": "true or false", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
 
 
@@ -31,6 +55,9 @@ class Configuration(NamedTuple):
     shares: bool
     """Whether a call may hold several requests."""
     decoupled: bool
+    delay: float = 0.0
+    """Seconds a call waits for company; the front does the waiting for models that are not decoupled."""
+    bf16_outputs: FrozenSet[str] = frozenset()
 
     def spec(self, tensor: ConfiguredTensor) -> TensorSpec:
         return TensorSpec(tensor.name, tensor.datatype, [FREE, *tensor.dims] if self.rows else tensor.dims)
@@ -40,7 +67,7 @@ class Configuration(NamedTuple):
         for tensor in self.inputs:
             if tensor.name == name:
                 return tensor
-        names = ", ".join(tensor.name for tensor in self.inputs)
+        names = ", ".join(tensor.name for tensor in self.inputs) or "none"
         raise ClientError("there is no input '%s'; there is %s" % (name[:80], names))
 
     def check(self, arrays: Dict[str, Any]) -> int:
@@ -69,16 +96,19 @@ class Configuration(NamedTuple):
 
 def configuration(config: Dict[str, Any], script: str) -> Configuration:
     """What a configuration means, with Triton's names. Raises ScriptError."""
-    if not config.get("input") or not config.get("output"):
+    if not config.get("output"):
         fix = "write input and output into config.pbtxt, or auto_complete_config into the class"
         raise ScriptError("nothing says what the model takes and gives", script, fix=fix)
     rows = int(config.get("max_batch_size", 0))
+    outputs = [_tensor(entry, script) for entry in config["output"]]
     return Configuration(
-        [_tensor(entry, script) for entry in config["input"]],
-        [_tensor(entry, script) for entry in config["output"]],
+        [_tensor(entry, script) for entry in config.get("input", ())],
+        outputs,
         rows,
         shares=rows > 1 and "dynamic_batching" in config,
         decoupled=bool(config.get("model_transaction_policy", {}).get("decoupled")),
+        delay=int((config.get("dynamic_batching") or {}).get("max_queue_delay_microseconds", 0)) / 1e6,
+        bf16_outputs=frozenset(tensor.name for tensor in outputs if tensor.datatype == "BF16"),
     )
 
 

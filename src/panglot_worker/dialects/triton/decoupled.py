@@ -1,102 +1,299 @@
-"""Models that send their responses themselves, when and as many as they like.
+"""Serving models that send their responses themselves, when and as many as they like.
 
-Such a model has a thread of its own for all its calls, so that what it sends goes out while it still runs.
+`execute` runs on the main thread, one call after the other. What it sends goes out at once, from whatever thread it is
+sent. A call that has returned may leave requests open, for threads or tasks of the model to answer: meanwhile the next
+call begins, as in Triton.
 """
 
 from __future__ import annotations
 
+import inspect
 import queue
+import select
 import threading
-from typing import Any, Callable, Iterator, Tuple
+import time
+from collections import deque
+from concurrent.futures import Future
+from typing import Any, Deque, Dict, List, Optional
 
-Job = Tuple[Callable[[], Any], "queue.Queue[Any]"]
+from panglot_worker.dialects.base import Dialect, Request, Stages
+from panglot_worker.dialects.triton.answers import ModelRefusal, WrongResponse
+from panglot_worker.dialects.triton.writing import writer_of
+from panglot_worker.errors import described
+from panglot_worker.items.replying import cancelled
+from panglot_worker.items.running import Runner
+from panglot_worker.line import wire
+from panglot_worker.line.port import Frame, FrontGone, Port
+from panglot_worker.scripts import current
+from panglot_worker.scripts.loading import script_traceback
 
-
-class Failed:
-    """What a call raised, on its way to the thread that waits for it."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-class OwnThread:
-    """Runs calls of a model one after the other."""
-
-    def __init__(self) -> None:
-        self._jobs: "queue.Queue[Job]" = queue.Queue()
-        threading.Thread(target=self._work, name="model", daemon=True).start()
-
-    def _work(self) -> None:
-        while True:
-            call, result = self._jobs.get()
-            try:
-                result.put(call())
-            except BaseException as error:
-                result.put(Failed(error))
-            # While the thread waits for the next job, these names would hold the request's tensors.
-            del call, result
-
-    def start(self, call: Callable[[], Any], result: "queue.Queue[Any]") -> None:
-        """Have a call made, and what comes of it put into a queue."""
-        self._jobs.put((call, result))
-
-    def run(self, call: Callable[[], Any]) -> Any:
-        """The result of a call. Raises what it raises."""
-        result: "queue.Queue[Any]" = queue.Queue()
-        self.start(call, result)
-        return raised(result.get())
+MOST_OPEN = 512
+"""Requests that a worker has at once: those beyond wait in the server's queue."""
+LOST = "the model let go of its request and sent no last response"
 
 
-def raised(result: Any) -> Any:
-    if isinstance(result, Failed):
-        raise result.error
-    return result
+class OpenCall:
+    """A request that the model answers: the way of its responses. Any thread may call it."""
 
+    def __init__(self, server: "DecoupledServer", request: Request) -> None:
+        self.server = server
+        self.request = request
+        self.started = time.perf_counter()
+        self.is_over = False
+        """Whether it has its final reply. Only with the lock."""
+        self.unwanted = False
+        self._lock = threading.Lock()
+        self._writer: Any = None
 
-def responses(thread: OwnThread, execute: Callable[[Any], Any], request: Any, module: Any) -> Iterator[Any]:
-    """The responses of a model to a request, as it sends them. Raises what the model raises."""
-    coming = request._responses = module.Responses()
+    def begin(self) -> None:
+        """Choose how responses are written. Raises ClientError where the client cannot take what the model sends."""
+        self._writer = writer_of(self.server.runner, self.server.stages, self.request)
 
-    def call() -> None:
-        execute([request])
-        # The model has returned without ever asking for its sender: no response can come, so nobody waits.
-        if coming.handed_out is None:
-            coming.nobody_sends()
+    def is_cancelled(self) -> bool:
+        return self.unwanted
 
-    thread.start(call, OnlyFailures(coming.sent))
-    try:
-        while True:
-            response = raised(coming.sent.get())
-            if response is None:
+    def take(self, response: Any, last: bool) -> None:
+        """Send a response, the end, or both. A failure to encode it is the request's end."""
+        with self._lock:
+            # Cancelled meanwhile, or failed: what the model still sends is dropped.
+            if self.is_over:
                 return
-            if isinstance(response, module.Lost):
-                raise response
-            yield response
-    finally:
-        # Runs too when the client leaves: closing a generator raises GeneratorExit at its `yield`.
-        coming.cancelled = True
+            try:
+                replies = self._writer.replies(response, last, self._times())
+                self.is_over = last
+                self.server.port.reply(*replies)
+            except Exception as error:
+                self._fail(error, "inference" if isinstance(error, ModelRefusal) else "encode")
+        if last:
+            self.server.on_over(self)
+
+    def lost(self) -> None:
+        """Note that nothing of the model refers to the request any more. Called while objects are collected."""
+        # Not answered here: this may run in the middle of a `send` on the same thread, which holds its lock.
+        self.server.lost.put(self)
+
+    def fail(self, error: BaseException) -> bool:
+        """Answer with a failure; False when there is an answer already."""
+        with self._lock:
+            if self.is_over:
+                return False
+            self._fail(error, "inference")
+        self.server.on_over(self)
+        return True
+
+    def cancel(self) -> None:
+        """Nobody waits any more: the model is told when it asks, and the front has its slot back at once."""
+        self.unwanted = True
+        with self._lock:
+            if self.is_over:
+                return
+            self.is_over = True
+            self.server.port.reply(cancelled(self.request.id))
+        self.server.on_over(self)
+
+    def _fail(self, error: BaseException, stage: str) -> None:
+        self.is_over = True
+        self.server.port.reply(self.server.runner.failed_reply(self.request, error, stage, self._times()))
+
+    def _times(self) -> wire.Times:
+        return (0, 0, int((time.perf_counter() - self.started) * 1e6), 0, 0)
 
 
-def sent_alone(request: Any, module: Any) -> Any:
-    """The response that a model sends instead of returning it; the exception, where it sends none or several."""
-    coming = request._responses
-    if coming is None:
-        return None
-    response = coming.sent.get()
-    if response is not None and not isinstance(response, module.Lost):
-        last = coming.sent.get()
-        if last is not None:
-            return last if isinstance(last, module.Lost) else module.Lost("the model sent more than one response")
-    return module.Lost("the model sent no response") if response is None else response
+class DecoupledServer:
+    """Runs the calls of one worker. Its main thread executes; another thread reads from the front."""
+
+    def __init__(self, dialect: Any, stages: Stages, port: Port, rerun: bool) -> None:
+        self.dialect = dialect
+        self.stages = stages
+        self.port = port
+        self.rerun = rerun
+        self.runner = Runner(dialect, stages, port, rerun)
+        self.rows = dialect.configuration.rows if dialect.configuration.shares else 1
+        """The most rows of a call."""
+        self.delay: float = dialect.configuration.delay
+        self.open: Dict[int, OpenCall] = {}
+        """All requests without a final reply. Only with `changed`."""
+        self.waiting: Deque[OpenCall] = deque()
+        self.lost: "queue.SimpleQueue[OpenCall]" = queue.SimpleQueue()
+        self.changed = threading.Condition()
+        self.executing = self.stopping = False
+        self.error: Optional[BaseException] = None
+
+    # What the front sends
+
+    def _read(self) -> None:
+        """Read frames until the end, on a thread of its own: a cancellation must be heard while `execute` runs."""
+        arrived = select.poll()
+        arrived.register(self.port.fileno(), select.POLLIN)
+        try:
+            while not self.stopping:
+                while self.port.pending:
+                    self._frame(self.port.pending.popleft())
+                self._cancel()
+                self.port.tell_free()
+                if not self.stopping:
+                    arrived.poll()
+                    self.port.poll()
+        except (FrontGone, OSError, wire.WireError) as error:
+            with self.changed:
+                self.error = error
+                self.changed.notify_all()
+
+    def _frame(self, frame: Frame) -> None:
+        if frame.kind not in (wire.RUN, wire.STOP):
+            raise wire.WireError("unexpected frame %s" % wire.NAMES.get(frame.kind, frame.kind))
+        with self.changed:
+            if frame.kind == wire.STOP:
+                self.stopping = True
+            else:
+                calls = [OpenCall(self, Request(item)) for item in self.port.items(frame.payload, frame.items)]
+                self.open.update((call.request.id, call) for call in calls)
+                self.waiting.extend(calls)
+            self.changed.notify_all()
+
+    def _cancel(self) -> None:
+        while self.port.cancelled:
+            with self.changed:
+                call = self.open.get(self.port.cancelled.pop())
+            if call is not None:
+                call.cancel()
+
+    def _bury(self) -> None:
+        """Answer the requests that the model has forgotten."""
+        while True:
+            call = self.lost.get()
+            call.fail(self.dialect.utils.Lost(LOST))
+
+    # What the model does
+
+    def on_over(self, call: OpenCall) -> None:
+        """Forget a request that has its final reply."""
+        with self.changed:
+            self.open.pop(call.request.id, None)
+            self._tell_slots()
+            self.changed.notify_all()
+
+    def _tell_slots(self) -> None:
+        """Have the front send what the model can begin now: nothing while `execute` runs, which may take its time."""
+        free = 0 if self.executing else self.rows
+        self.dialect.change_slots(min(MOST_OPEN, len(self.open) + free))
+
+    def end(self, why: str) -> None:
+        """Have this process end once all it holds is answered: the front sends no more, and then STOP."""
+        self.port.tell(wire.EVENT, {"type": "replace", "reason": why})
+
+    def resize(self, slots: int) -> None:
+        """Do nothing: the model decides by itself how many requests are open."""
+
+    def serve(self) -> str:
+        """Run calls until the front says stop and none is left. Returns why it ended."""
+        self.dialect.serving = self
+        with self.changed:
+            self._tell_slots()
+        for work in (self._read, self._bury):
+            threading.Thread(target=work, name="panglot" + work.__name__, daemon=True).start()
+        while True:
+            batch = self._next()
+            if not batch:
+                return self.runner.broken
+            with self.changed:
+                self.executing = True
+            try:
+                self._run(batch)
+            finally:
+                current.running.clear()
+                with self.changed:
+                    self.executing = False
+                    self._tell_slots()
+
+    def _next(self) -> List[OpenCall]:
+        """The requests of the next call; none at the end. Raises what reading from the front met."""
+        with self.changed:
+            while True:
+                if self.error is not None:
+                    raise self.error
+                # Open requests are not waited for: as after a death, the front decides whether they run again.
+                if self.runner.broken or (self.stopping and not self.open):
+                    return []
+                patience = self._patience()
+                if patience is not None and patience <= 0:
+                    return [self.waiting.popleft() for _ in range(min(self.rows, len(self.waiting)))]
+                self.changed.wait(patience)
+
+    def _patience(self) -> Optional[float]:
+        """How long the next call waits for company; None: there is none to make."""
+        if not self.waiting:
+            return None
+        if len(self.waiting) >= self.rows or not self.delay or self.stopping:
+            return 0.0
+        return self.waiting[0].started + self.delay - time.perf_counter()
+
+    def _run(self, batch: List[OpenCall]) -> None:
+        """Decode the requests, and call the model as often as their rows need."""
+        together: List[Any] = []
+        rows = 0
+        for call in batch:
+            made = self._made(call)
+            if made is None:
+                continue
+            if together and rows + made.rows > self.rows:
+                self._execute(together)
+                together, rows = [], 0
+            together.append((call, made.request))
+            rows += made.rows
+        if together:
+            self._execute(together)
+
+    def _made(self, call: OpenCall) -> Any:
+        """What the model is given of a request; None for one that is cancelled, or that the model cannot take."""
+        if call.unwanted:
+            return None
+        try:
+            made = self.stages.decode(call.request)
+            call.begin()
+        except BaseException as error:
+            call.fail(error)
+            return None
+        finally:
+            # Arrays are copies: the memory of the body is the front's again.
+            call.request.release()
+        made.request._responses = self.dialect.utils.Responses(call, decoupled=True)
+        made.request._is_cancelled = call.is_cancelled
+        return made
+
+    def _execute(self, together: List[Any]) -> None:
+        calls = [call for call, _ in together]
+        requests = [request for _, request in together]
+        current.running[:] = [call.request for call in calls]
+        try:
+            result = self.dialect.model.execute(requests)
+            if inspect.iscoroutine(result):
+                awaited = self.dialect.loop.start(result)
+                awaited.add_done_callback(lambda done: self._on_awaited(done, calls))
+            elif result is not None:
+                raise WrongResponse("the model is decoupled, and its execute must return None")
+        except BaseException as error:
+            self._on_failure(error, calls)
+        # Nothing of ours may refer to the requests while the model answers them: see `Responses`.
+        finally:
+            del requests
+            together.clear()
+
+    def _on_awaited(self, done: "Future[Any]", calls: List[OpenCall]) -> None:
+        error = done.exception()
+        if error is not None:
+            self._on_failure(error, calls)
+
+    def _on_failure(self, error: BaseException, calls: List[OpenCall]) -> None:
+        """Answer the requests of a call that raised; where all have their answers, the log has it."""
+        if not [call for call in calls if call.fail(error)]:
+            item = calls[0].request.id
+            event = {"type": "failure", "item": item, "message": described(error), "traceback": script_traceback(error)}
+            self.port.tell(wire.EVENT, event)
+        with self.changed:
+            self.changed.notify_all()
 
 
-class OnlyFailures(queue.Queue):  # type: ignore[type-arg]
-    """Passes on what a call raised; that it returned says nothing about its responses."""
-
-    def __init__(self, sent: "queue.Queue[Any]") -> None:
-        super().__init__()
-        self.sent = sent
-
-    def put(self, item: Any, block: bool = True, timeout: Any = None) -> None:
-        if isinstance(item, Failed):
-            self.sent.put(item)
+def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
+    """Run calls until the front says stop, or the script has spoilt the process. Returns why it ended."""
+    return DecoupledServer(dialect, stages, port, rerun).serve()

@@ -37,7 +37,7 @@ class TritonPythonModel:
                 pb_utils.Tensor("OUTPUT0", out_0.astype(self.output0_dtype)),
                 pb_utils.Tensor("OUTPUT1", out_1.astype(self.output1_dtype)),
             ]
-            told = {"rows": len(out_0), "half": 0.5, "last": True, "of": "é"}
+            told = {"rows": len(out_0), "last": True, "of": "é"}
             if parameters.get("tell"):
                 told["of"] = f"{request.correlation_id()} {request.flags()} {request.timeout()} {' '.join(parameters)}"
             responses.append(pb_utils.InferenceResponse(output_tensors=tensors, parameters=told))

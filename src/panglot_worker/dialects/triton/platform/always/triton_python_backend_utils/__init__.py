@@ -19,6 +19,8 @@ from triton_python_backend_utils._requests import (
     TRITONSERVER_MEMORY_GPU,
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,
+    TRITONSERVER_REQUEST_RELEASE_ALL,
+    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     TRITONSERVER_RESPONSE_COMPLETE_FINAL,
     InferenceRequest,
     InferenceResponse,
@@ -35,10 +37,13 @@ from triton_python_backend_utils._requests import (
 from triton_python_backend_utils._tensors import (
     TRITON_STRING_TO_NUMPY,
     Tensor,
+    bf16_bits,
+    bf16_tensor,
     deserialize_bytes_tensor,
     numpy_to_triton_type,
     serialize_byte_tensor,
     triton_string_to_numpy,
+    triton_to_numpy_type,
 )
 
 __all__ = [
@@ -46,6 +51,8 @@ __all__ = [
     "TRITONSERVER_MEMORY_GPU",
     "TRITONSERVER_REQUEST_FLAG_SEQUENCE_END",
     "TRITONSERVER_REQUEST_FLAG_SEQUENCE_START",
+    "TRITONSERVER_REQUEST_RELEASE_ALL",
+    "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE",
     "TRITONSERVER_RESPONSE_COMPLETE_FINAL",
     "TRITON_STRING_TO_NUMPY",
     "InferenceRequest",
@@ -61,6 +68,8 @@ __all__ = [
     "Tensor",
     "TritonError",
     "TritonModelException",
+    "bf16_bits",
+    "bf16_tensor",
     "deserialize_bytes_tensor",
     "get_input_config_by_name",
     "get_input_tensor_by_name",
@@ -72,6 +81,7 @@ __all__ = [
     "numpy_to_triton_type",
     "serialize_byte_tensor",
     "triton_string_to_numpy",
+    "triton_to_numpy_type",
     "unload_model",
     "using_decoupled_model_transaction_policy",
 ]

@@ -10,8 +10,10 @@ class TritonError:
 
     UNKNOWN, INTERNAL, NOT_FOUND, INVALID_ARG, UNAVAILABLE, UNSUPPORTED, ALREADY_EXISTS, CANCELLED = range(8)
 
-    def __init__(self, message="", code=INTERNAL):
-        self._message = str(message)
+    def __init__(self, message, code=INTERNAL):
+        if not isinstance(message, str) or isinstance(code, bool) or code not in range(8):
+            raise incompatible("TritonError(message: str, code: TritonError.INTERNAL)", message, code)
+        self._message = message
         self._code = code
 
     def message(self):
@@ -22,3 +24,27 @@ class TritonError:
 
     def __str__(self):
         return self._message
+
+
+def incompatible(signature, *given):
+    """The TypeError for arguments that are not of the types which a constructor takes."""
+    sentence = "__init__(): incompatible constructor arguments. The following argument types are supported:\n    1. %s"
+    return TypeError(
+        (sentence + "\n\nInvoked with: %s") % (signature, ", ".join("%.200r" % (value,) for value in given))
+    )
+
+
+def check_parameters(parameters):
+    """The parameters of a request or a response as a dict. Raises TritonModelException."""
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise TritonModelException("Expect dict, got %s" % type(parameters))
+    for name, value in parameters.items():
+        if not isinstance(name, str):
+            raise TritonModelException("Expect parameters keys to have type str, found type %s" % type(name))
+        if not isinstance(value, (bool, int, str)):
+            raise TritonModelException(
+                "Expect parameters values to have type bool/int/str, found type %s" % type(value)
+            )
+    return dict(parameters)

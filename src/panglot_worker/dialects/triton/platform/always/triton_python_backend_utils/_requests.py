@@ -2,17 +2,20 @@
 
 import copy
 import json
-import queue
-import weakref
+import threading
 
-from triton_python_backend_utils._errors import TritonError, TritonModelException
+from triton_python_backend_utils._errors import TritonError, TritonModelException, check_parameters, incompatible
+from triton_python_backend_utils._tensors import Tensor
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
+TRITONSERVER_REQUEST_RELEASE_ALL = 1
+TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 TRITONSERVER_MEMORY_CPU = 0
 TRITONSERVER_MEMORY_GPU = 2
 BLS = "a model cannot call other models here (BLS): let its clients call them, or import what it needs"
+CANNOT_SEND = "Unable to send response. "
 
 
 class PreferredMemory:
@@ -27,22 +30,47 @@ class InferenceRequest:
     """One request. Models are given them; those they make themselves lead nowhere here."""
 
     def __init__(  # noqa: PLR0913
-        self, request_id="", correlation_id=0, inputs=(), requested_output_names=(), model_name="", model_version=-1,
-        flags=0, timeout=0, preferred_memory=None, trace=None, parameters=None,
+        self, request_id="", correlation_id=0, inputs=None, requested_output_names=None, model_name=None,
+        model_version=-1, flags=0, timeout=0, preferred_memory=None, trace=None, parameters=None,
     ):  # fmt: skip
-        self._inputs = list(inputs)
+        self._inputs = inputs
         self._id = request_id
         self._correlation_id = correlation_id
-        self._requested = list(requested_output_names)
+        self._requested = requested_output_names
         self._model_name = model_name
         self._model_version = model_version
         self._flags = flags
         self._timeout = timeout
+        self._check()
         self._preferred_memory = preferred_memory or PreferredMemory()
-        self._parameters = dict(parameters or {})
+        self._parameters = check_parameters(parameters)
         self._responses = None
-        self._answered = False
-        """Whether somebody waits for its response: not of those that a model makes itself."""
+        self._open = None
+        """Makes the way for its responses; None for those that a model makes itself."""
+        self._is_cancelled = None
+
+    def _check(self):
+        inputs, names = self._inputs, self._requested
+        texts = (self._id, self._model_name, *(names if isinstance(names, (list, tuple)) else (None,)))
+        numbers = (self._model_version, self._flags, self._timeout)
+        if (
+            not isinstance(inputs, (list, tuple))
+            or not all(isinstance(tensor, (Tensor, type(None))) for tensor in inputs)
+            or not all(isinstance(text, str) for text in texts)
+            or not all(isinstance(number, int) for number in numbers)
+        ):
+            signature = (
+                "InferenceRequest(inputs: List[Tensor], requested_output_names: List[str], model_name: str, ...)"
+            )
+            raise incompatible(signature, inputs, names, self._model_name, *numbers)
+        if not isinstance(self._correlation_id, (int, str)):
+            raise TritonModelException("Correlation ID must be integer or string")
+        about = "for request with id '%s' and model name '%s' should not be empty." % (self._id, self._model_name)
+        if any(tensor is None for tensor in inputs):
+            raise TritonModelException("Input tensor " + about)
+        if "" in names:
+            raise TritonModelException("Requested output name " + about)
+        self._inputs, self._requested = list(inputs), list(names)
 
     def inputs(self):
         return self._inputs
@@ -68,6 +96,10 @@ class InferenceRequest:
     def set_flags(self, flags):
         self._flags = flags
 
+    def set_release_flags(self, flags):
+        if flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+            raise TritonModelException("requests are not rescheduled here: answer it, or keep its response sender")
+
     def timeout(self):
         return self._timeout
 
@@ -81,14 +113,15 @@ class InferenceRequest:
         return None
 
     def is_cancelled(self):
-        return self._responses is not None and self._responses.cancelled
+        return self._is_cancelled is not None and self._is_cancelled()
 
     def get_response_sender(self):
         if self._responses is None:
-            if not self._answered:
+            if self._open is None:
                 raise TritonModelException("nobody waits for responses to a request that the model made itself")
-            self._responses = Responses()
-        return self._responses.sender()
+            self._responses = self._open(self)
+        self._responses.requested = True
+        return ResponseSender(self._responses)
 
     def exec(self, decoupled=False, execution_timeout=0):
         raise TritonModelException(BLS)
@@ -101,11 +134,22 @@ class InferenceResponse:
     """What a model answers one request with: outputs, or an error."""
 
     def __init__(self, output_tensors=(), error=None, parameters=None):
-        if isinstance(error, str):
-            error = TritonError(error)
+        is_list = isinstance(output_tensors, (list, tuple))
+        if (
+            not is_list
+            or not all(isinstance(tensor, (Tensor, type(None))) for tensor in output_tensors)
+            or not isinstance(error, (TritonError, type(None)))
+        ):
+            signature = (
+                "InferenceResponse(output_tensors: List[Tensor] = [], error: TritonError = None, parameters = None)"
+            )
+            raise incompatible(signature, output_tensors, error)
         self._outputs = list(output_tensors)
+        for tensor in self._outputs:
+            if tensor is None:
+                raise TritonModelException("Output tensor for inference response should not be empty.")
         self._error = error
-        self._parameters = dict(parameters or {})
+        self._parameters = check_parameters(parameters)
         self._last = False
 
     def output_tensors(self):
@@ -122,62 +166,78 @@ class InferenceResponse:
 
 
 class Lost(Exception):
-    """A sender went away before it said that its response was the last."""
+    """A request whose responses can no longer come: nothing of the model refers to it or to its sender."""
 
 
 class Responses:
-    """What a decoupled model sends for one request: `sent` has the responses for the reader, and at last None."""
+    """The way of a model's responses: owned by the request and by its senders, and by nothing else.
 
-    def __init__(self):
-        self.sent = queue.Queue()
-        self.cancelled = False
-        self.ended = False
-        self.handed_out = None
+    `way` takes each response and is called `lost` when the last of these owners is gone before the last response.
+    """
 
-    def sender(self):
-        """The sender of this request: one object, for as long as the model holds it."""
-        sender = self.handed_out() if self.handed_out is not None else None
-        if sender is None:
-            sender = ResponseSender(self)
-            self.handed_out = weakref.ref(sender)
-        return sender
+    def __init__(self, way, decoupled):
+        self._way = way
+        self._decoupled = decoupled
+        self._lock = threading.Lock()
+        self._sent = 0
+        self._ended = False
+        self.requested = False
+        """Whether the model has asked for a sender."""
 
-    def nobody_sends(self):
-        """Note that the model has dropped the request: nothing more can come."""
-        if not self.ended:
-            self.sent.put(Lost("the model let go of its request and sent no last response"))
+    def send(self, response, flags):
+        """Pass on a response, the end, or both. Raises TritonModelException with Triton's sentences."""
+        if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
+            raise TritonModelException(CANNOT_SEND + "Unsupported flag provided.")
+        if response is None and not flags:
+            raise TritonModelException(
+                "Inference Response object must be provided when the response flags is set to zero."
+            )
+        with self._lock:
+            self._check(response, flags)
+            self._sent += response is not None
+            self._ended = bool(flags)
+            if response is not None:
+                # A copy, since the model may send the same response again.
+                response = copy.copy(response)
+                response._last = self._ended
+            self._way.take(response, self._ended)
+
+    def _check(self, response, flags):
+        if self._ended:
+            raise TritonModelException(CANNOT_SEND + "Response sender has been closed.")
+        if not self._decoupled:
+            if response is not None and self._sent:
+                raise TritonModelException(CANNOT_SEND + "Non-decoupled model cannot send more than one response.")
+            if response is None and not self._sent:
+                raise TritonModelException(
+                    CANNOT_SEND + "Non-decoupled model cannot send complete final before sending a response."
+                )
+
+    def is_cancelled(self):
+        return self._way.is_cancelled()
+
+    def __del__(self):
+        if not self._ended:
+            self._way.lost()
 
 
 class ResponseSender:
-    """Takes the responses of a decoupled model, from any of its threads."""
+    """Takes the responses of a model, from any of its threads."""
 
     def __init__(self, responses):
         self._responses = responses
 
     def send(self, response=None, flags=0):
         """Send a response, say that there are no more, or both."""
-        responses = self._responses
-        if responses.ended:
-            raise TritonModelException("a response was sent after the last one")
-        if response is None and not flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL:
-            raise TritonModelException("send() without a response must say that it is the last")
-        if not isinstance(response, (InferenceResponse, type(None))):
-            raise TritonModelException("send() takes an InferenceResponse, not %s" % type(response).__name__)
-        last = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-        if response is not None:
-            # A copy, since the model may send the same response again.
-            response = copy.copy(response)
-            response._last = last
-            responses.sent.put(response)
-        if last:
-            responses.ended = True
-            responses.sent.put(None)
+        if not isinstance(response, (InferenceResponse, type(None))) or not isinstance(flags, int):
+            raise TypeError(
+                "send(): incompatible function arguments. The following argument types are supported:\n"
+                "    1. (self: ResponseSender, response: InferenceResponse = None, flags: int = 0) -> None"
+            )
+        self._responses.send(response, flags)
 
     def is_cancelled(self):
-        return self._responses.cancelled
-
-    def __del__(self):
-        self._responses.nobody_sends()
+        return self._responses.is_cancelled()
 
 
 def get_input_tensor_by_name(request, name):

@@ -4,10 +4,23 @@ import struct
 
 import numpy as np
 
-from triton_python_backend_utils._errors import TritonModelException
+try:
+    from ml_dtypes import bfloat16
+except ImportError:
+    # Numbers of 32 bits then have the values.
+    bfloat16 = np.float32
 
-DLPACK_CPU = 1
+from triton_python_backend_utils import _dlpack
+from triton_python_backend_utils._errors import TritonModelException, incompatible
+
 ON_GPU = "tensors on a GPU are not taken here: move them to the CPU first, as tensor.cpu() does"
+NO_DLPACK = (
+    "Provided tensor is not supported. Tensor must be a DLPack capsule or have `__dlpack__` and `__dlpack_device__` "
+    "attributes"
+)
+NOT_CONTIGUOUS = (
+    "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored in C-Order are supported."
+)
 
 TRITON_STRING_TO_NUMPY = {
     "TYPE_BOOL": bool,
@@ -20,21 +33,30 @@ TRITON_STRING_TO_NUMPY = {
     "TYPE_INT32": np.int32,
     "TYPE_INT64": np.int64,
     "TYPE_FP16": np.float16,
-    "TYPE_BF16": np.float32,
+    "TYPE_BF16": bfloat16,
     "TYPE_FP32": np.float32,
     "TYPE_FP64": np.float64,
     "TYPE_STRING": np.object_,
 }
+NUMBERS = ("TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32", "TYPE_UINT64", "TYPE_INT8", "TYPE_INT16",
+           "TYPE_INT32", "TYPE_INT64", "TYPE_FP16", "TYPE_FP32", "TYPE_FP64", "TYPE_STRING")  # fmt: skip
+"""The types in Triton's order: the first is number 1."""
+BF16 = 14
 
 
 class Tensor:
-    """A name and an array of numpy."""
+    """A name and an array of numpy. Elements of BF16 are of ml_dtypes' type, or numbers of 32 bits with that value."""
 
     def __init__(self, name, array):
-        if not isinstance(array, np.ndarray):
-            raise TritonModelException("Tensor(%r, ...) takes an array of numpy, not %s" % (name, type(array).__name__))
-        self._name = str(name)
+        if not isinstance(name, str) or not isinstance(array, np.ndarray):
+            raise incompatible("Tensor(name: str, array: numpy.ndarray)", name, array)
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        if numpy_to_triton_type(array.dtype) is None:
+            raise TritonModelException("NumPy dtype is not supported.")
+        self._name = name
         self._array = array
+        self._is_bf16 = array.dtype.name == "bfloat16"
 
     def name(self):
         return self._name
@@ -46,43 +68,89 @@ class Tensor:
         return list(self._array.shape)
 
     def triton_dtype(self):
-        return numpy_to_triton_type(self._array.dtype)
+        return BF16 if self._is_bf16 else numpy_to_triton_type(self._array.dtype)
 
     def is_cpu(self):
         return True
 
     def to_dlpack(self):
-        return self._array.__dlpack__()
+        return self.__dlpack__()
 
     def __dlpack__(self, **options):
-        return self._array.__dlpack__(**options)
+        if self._array.dtype.kind in "OSU":
+            raise TritonModelException("DLPack does not have support for string tensors.")
+        array = bf16_bits(self._array) if self._is_bf16 else self._array
+        # Arrays that cannot be written to have no capsule.
+        capsule = (array if array.flags.writeable else array.copy()).__dlpack__()
+        if not self._is_bf16:
+            return capsule
+        # numpy has no such type: the capsule is one of whole numbers of the same width, and is renamed.
+        _dlpack.tensor_of(capsule).dtype.code = _dlpack.BFLOAT
+        return capsule
 
     def __dlpack_device__(self):
-        return self._array.__dlpack_device__()
+        return (_dlpack.CPU, 0)
 
     @staticmethod
     def from_dlpack(name, tensor):
-        """Take the memory of another framework's tensor, which must be on the CPU."""
-        device = getattr(tensor, "__dlpack_device__", None)
-        if device is None:
-            raise TritonModelException("from_dlpack takes a tensor, not a capsule: give it the tensor itself")
-        if device()[0] != DLPACK_CPU:
+        """Take the memory of another framework's tensor, or of its capsule, which must be on the CPU."""
+        if not _dlpack.is_capsule(tensor):
+            if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
+                raise TritonModelException(NO_DLPACK)
+            if tensor.__dlpack_device__()[0] != _dlpack.CPU:
+                raise TritonModelException(ON_GPU)
+            tensor = tensor.__dlpack__()
+        try:
+            about = _dlpack.tensor_of(tensor)
+        except ValueError:
+            raise TritonModelException(NO_DLPACK) from None
+        if about.device_type != _dlpack.CPU:
             raise TritonModelException(ON_GPU)
-        return Tensor(name, np.from_dlpack(tensor))
+        is_bf16 = (about.dtype.code, about.dtype.bits) == (_dlpack.BFLOAT, 16)
+        if is_bf16:
+            about.dtype.code = _dlpack.UINT
+        array = np.from_dlpack(_dlpack.Held(tensor))
+        if not array.flags.c_contiguous:
+            raise TritonModelException(NOT_CONTIGUOUS)
+        return bf16_tensor(name, array) if is_bf16 else Tensor(name, array)
+
+
+def bf16_tensor(name, bits):
+    """A tensor of BF16, given as whole numbers of 16 bits."""
+    if bfloat16 is not np.float32:
+        return Tensor(name, bits.view(bfloat16))
+    tensor = Tensor(name, (bits.astype(np.uint32) << 16).view(np.float32))
+    tensor._is_bf16 = True
+    return tensor
+
+
+def bf16_bits(array):
+    """The elements of an array as BF16: whole numbers of 16 bits, rounded to the nearest, ties to even."""
+    if array.dtype.name == "bfloat16":
+        return np.ascontiguousarray(array).view(np.uint16)
+    wide = np.ascontiguousarray(array, np.float32)
+    bits = wide.view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(wide), np.uint16(0x7FC0), rounded)
 
 
 def triton_string_to_numpy(name):
     return TRITON_STRING_TO_NUMPY[name]
 
 
+def triton_to_numpy_type(number):
+    """The type of numpy for a number of Triton; None where there is none."""
+    return TRITON_STRING_TO_NUMPY[NUMBERS[number - 1]] if 1 <= number <= len(NUMBERS) else None
+
+
 def numpy_to_triton_type(data_type):
-    """The number Triton has for a type of numpy."""
-    order = ["TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32", "TYPE_UINT64", "TYPE_INT8", "TYPE_INT16",
-             "TYPE_INT32", "TYPE_INT64", "TYPE_FP16", "TYPE_FP32", "TYPE_FP64", "TYPE_STRING"]  # fmt: skip
+    """The number Triton has for a type of numpy; None where it has none."""
     wanted = np.dtype(data_type)
     if wanted.kind in "OSU":
-        return len(order)
-    return next(at for at, name in enumerate(order, 1) if np.dtype(TRITON_STRING_TO_NUMPY[name]) == wanted)
+        return len(NUMBERS)
+    if wanted.name == "bfloat16":
+        return BF16
+    return next((at for at, name in enumerate(NUMBERS, 1) if np.dtype(TRITON_STRING_TO_NUMPY[name]) == wanted), None)
 
 
 def serialize_byte_tensor(array):
