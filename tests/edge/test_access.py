@@ -14,6 +14,8 @@ import pytest
 from panglot import dialects
 from panglot.dialects import discover
 from panglot.settings import Settings
+from panglot.web.access import key_file
+from panglot.web.access.keys import RIGHT_FOR
 from panglot.web.app import ROUTES
 from panglot.web.contract import ADMIN, CONTROL, INFER, METRICS, PUBLIC
 from panglot.web.path_template import PathTemplate, template
@@ -35,6 +37,8 @@ def authorization(value: str) -> dict[str, str]:
 
 
 RIGHT = authorization(f"Bearer {TOKEN}")
+SECRETS = {right: key_file.new_secret() for right in key_file.RIGHTS}
+"""Keys of which each is good for one thing."""
 
 
 # A walk over all routes
@@ -112,9 +116,13 @@ WALKED = [
 
 
 @pytest.fixture(scope="module", params=WALKED)
-def walked(request: pytest.FixtureRequest) -> Iterator[tuple[str, Server]]:
+def walked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Server]]:
     flags = ("--python", FOREIGN[request.param]()) if request.param in FOREIGN else ()
-    with serving(request.param, *flags, env={"PANGLOT_TOKEN": TOKEN}) as server:
+    file = tmp_path_factory.mktemp("keys") / "keys.toml"
+    file.write_text(
+        "\n".join(key_file.written(f"for-{right}", SECRETS[right], [f'may = ["{right}"]']) for right in SECRETS)
+    )
+    with serving(request.param, *flags, "--keys", str(file), env={"PANGLOT_TOKEN": TOKEN}) as server:
         yield request.param, server
 
 
@@ -142,6 +150,18 @@ def test_every_route_keeps_its_declared_access(walked: tuple[str, Server]) -> No
                 assert answer.headers["www-authenticate"] == "Bearer"
         assert ask(server, method, path, f"Bearer {TOKEN}").status != 401
         assert (ask(server, method, path, basic(TOKEN)).status == 401) == (access == INFER)
+
+
+def test_every_route_is_opened_by_a_key_that_is_good_for_it_alone(walked: tuple[str, Server]) -> None:
+    package, server = walked
+    for method, path, access in routes(package):
+        for right, secret in SECRETS.items():
+            status = ask(server, method, path, f"Bearer {secret}").status
+            if access == CONTROL:
+                assert status == 403, (method, path, right)
+            elif access != PUBLIC:
+                assert status != 401, (method, path, right)
+                assert (status == 403) == (right != RIGHT_FOR[access]), (method, path, right, status)
 
 
 def test_no_spelling_of_a_path_avoids_the_token(walked: tuple[str, Server]) -> None:

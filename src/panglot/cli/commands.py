@@ -21,6 +21,7 @@ COMMANDS = {
     "export": ("panglot.cli.export:export", "Run a package's export script and try the model that comes out."),
     "shims": ("panglot.cli.shims:shims", "Print where the modules are that a platform's scripts import."),
     "new": ("panglot.cli.new:new", "Write a small working package to start from."),
+    "key": ("panglot.cli.key:key", "Make a key for clients of a server."),
     "doctor": ("panglot.cli.doctor:doctor", "Find out why serving does not work."),
     "package": ("panglot.cli.package:package", "Write the files that put a package into a container."),
 }

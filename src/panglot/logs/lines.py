@@ -22,7 +22,7 @@ SHOWN_MS = 0.1
 """Stages that took less are not worth their place on a line."""
 MOST_A_SECOND = 20
 """Requests that are logged in a second while the log is a terminal."""
-EXTRA = ("package", "worker", "request_id", "stages")
+EXTRA = ("package", "worker", "request_id", "key", "stages")
 
 
 class Human(logging.Formatter):
@@ -106,6 +106,9 @@ class AccessLog:
         }
         shown = " ".join(f"{name}={ms:g}" for name, ms in stages.items() if ms >= SHOWN_MS)
         extra = {"package": exchange.model.name, "worker": exchange.worker, "request_id": request_id, "stages": stages}
+        if exchange.holder is not None:
+            extra["key"] = exchange.holder.name
+            shown = f"key={exchange.holder.name} {shown}"
         message = "POST %s %d %.1f ms %s %s"
         self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
 

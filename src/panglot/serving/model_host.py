@@ -85,7 +85,7 @@ class ModelHost:
         engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster)
         contract = dialects.contract(plan.package, settings)
         model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, quota)
-        equip(model, bool(self.rules.token))
+        equip(model, self.rules.is_closed)
         self.engines.append(engine)
         engine.all_engines = self.engines
         self.hosted[model] = Hosted(model, engine, undo)

@@ -38,6 +38,7 @@ from panglot.serving.start_message import LoadingLine, StartMessage
 from panglot.settings.loopback import UNIX
 from panglot.web import app, listeners
 from panglot.web.access import tokens as access
+from panglot.web.access.key_watch import KeyWatch
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, Repository
@@ -66,7 +67,7 @@ def serve(plan: ServingPlan) -> None:
     forget_tokens()
     tls = tls_context(settings)
     sockets = listeners.bind_all(distinct(contracts), settings)
-    if rules.token and tls is None and not access.is_loopback(settings.host):
+    if rules.is_closed and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
     with mps.running(settings.mps):
@@ -131,7 +132,7 @@ class Serving:
         self.model_host = ModelHost(plan, rules, quota, self.metrics)
         self.model_host.begin()
         self.models = self.model_host.models
-        token = bool(rules.token)
+        token = rules.is_closed
         contracts = [model.contract for model in self.models]
         self.ports = [FurtherPort(listener, self.models, token) for listener in distinct(contracts)]
         self.model_host.shared_ports = frozenset(port.listener.port for port in self.ports if port.listener.shared)
@@ -174,6 +175,8 @@ class Serving:
         further = [model for port in self.ports for model in port.models]
         background = [(model, model.contract.runs_with_server) for model in (*self.models, *further)]
         tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
+        if self.rules.keys is not None:
+            tasks.append(asyncio.ensure_future(KeyWatch(self.settings.keys, self.rules.keys).run()))
         try:
             await self._until_ready()
             if not self.stopped.is_set():

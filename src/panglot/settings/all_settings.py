@@ -340,6 +340,10 @@ class Settings:
     token_file: str = setting(
         "", "file that holds the access token; PANGLOT_TOKEN holds it directly", "str", group=ACCESS
     )
+    keys: str = setting(
+        "", "file of keys: who may reach what, and how often; `panglot key new` adds one; read again when it changes",
+        "str", group=ACCESS, metavar="FILE",
+    )  # fmt: skip
     metrics_token_file: str = setting(
         "", "file with a token that opens /metrics alone; PANGLOT_METRICS_TOKEN holds it directly", "str", group=ACCESS
     )

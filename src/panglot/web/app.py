@@ -15,6 +15,7 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics.counters import Gauge, Metrics, merged
 from panglot.terminal.text import visible
+from panglot.web.access.keys import KeyHolder, Wanted
 from panglot.web.access.tokens import FOR_BROWSERS
 from panglot.web.contract import (
     ADMIN,
@@ -24,7 +25,6 @@ from panglot.web.contract import (
     AdminRoute,
     ErrorWriter,
     Page,
-    RequestLine,
     RouteRefused,
     neutral_error,
     v2_error,
@@ -33,6 +33,7 @@ from panglot.web.front import ASGI, Front
 from panglot.web.jobs import pages as job_pages
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
+from panglot.web.pages.admission import refusal_of
 from panglot.web.path_template import PathTemplate, is_template, template
 from panglot.web.paths import Destination, model_named, unknown_model
 from panglot.web.v2 import metadata, repository
@@ -61,6 +62,8 @@ def metrics(front: Front, request: Request) -> Response:
     else:
         texts = [({"model": model.name, "version": model.version}, measured(model)) for model in front.models]
         text = merged([({}, front.metrics.render_server(front.gauges())), *texts])
+    if front.access.keys is not None and "model" not in request.path_params:
+        text += front.access.keys.metrics()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -213,10 +216,19 @@ class App:
         total = time.monotonic() - scope["began"]
         response.headers["x-request-id"] = scope["request_id"].decode("latin-1")
         response.headers["server-timing"] = f"total;dur={total * 1000:.3f}"
+        for name, value in scope.get("limits", {}).items():
+            response.headers[name.decode()] = value.decode()
         if self.front.draining:
             response.headers["connection"] = "close"
         counted.requests[label, response.status_code] += 1
-        await response(scope, receive, send)
+        holder: KeyHolder | None = scope.get("key_holder")
+        if holder is None:
+            await response(scope, receive, send)
+            return
+        try:
+            await response(scope, receive, send)
+        finally:
+            holder.release()
 
     async def _respond(self, scope: Any, receive: Any) -> tuple[Metrics, str, Response]:
         """The response to a request that is not for the script, and where and as what it is counted."""
@@ -257,27 +269,27 @@ class App:
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
             page = self.neutral.get(page.path, self.neutral[OF_MODEL])
             parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
-        if page.access == CONTROL and not self.front.access.control_token:
+        if page.access == CONTROL and not self.front.access.is_controllable:
             return subject.metrics, page.path, self._error(path, repository.OFF, request_id)
-        # Whoever has logged in has shown the token of clients, which is not the one that loads models.
-        admitted = page.access != CONTROL and self.front.sessions.admits(method, scope["headers"])
+        model = subject.name if isinstance(subject, Model) else parameters.get("model", "")
         forms = subject.contract.token_forms if isinstance(subject, Model) else ()
-        given = headers.get(b"authorization", b"")
-        line = RequestLine(method.encode(), path.encode("utf-8", "replace"))
-        if self.front.access.refuses_all(page.access, given, forms, line, scope["headers"]) and not admitted:
-            return subject.metrics, page.path, self._unauthorized(path, page, headers.get(b"accept", b""), request_id)
+        refusal = refusal_of(self.front, scope, Wanted(page.access, path, model), forms)
+        if refusal is not None and refusal.status == 401:
+            accept = headers.get(b"accept", b"")
+            return subject.metrics, page.path, self._unauthorized(path, page, refusal, accept, request_id)
+        if refusal is not None:
+            return subject.metrics, page.path, self._error(path, refusal, request_id)
         try:
             answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
             return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
         except RouteRefused as refused:
             return subject.metrics, page.path, self._error(path, refused.fault, request_id)
 
-    def _unauthorized(self, path: str, page: Page, accept: bytes, request_id: str) -> Response:
+    def _unauthorized(self, path: str, page: Page, fault: Fault, accept: bytes, request_id: str) -> Response:
         """401; for a browser that opens a page, with a form for the token."""
-        can_log_in = self.front.access.token and page.access in FOR_BROWSERS and "GET" in page.methods
+        can_log_in = self.front.access.is_closed and page.access in FOR_BROWSERS and "GET" in page.methods
         if can_log_in and b"text/html" in accept:
             return pages.login_page(self.front)
-        fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
         response = self._error(path, fault, request_id)
         response.headers["www-authenticate"] = "Bearer"
         return response

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from panglot.web.models import ModelAdministration
 
 PUBLIC, INFER, ADMIN, METRICS, CONTROL = "public", "infer", "admin", "metrics", "control"
-"""Who may call a route: anyone; whoever may use the model; whoever runs the server."""
+JOBS = "jobs"
+"""Who may call a route: anyone; whoever may use the model; whoever runs the server; JOBS: whoever may use the model by
+jobs. The token of clients opens all but CONTROL; a key opens what its entry says."""
 
 
 class ErrorAnswer(NamedTuple):

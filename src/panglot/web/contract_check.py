@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from panglot.web.contract import ADMIN, CONTROL, INFER, METRICS, PUBLIC, Contract, InferRoute, ModelName, RpcService
+from panglot.web.contract import (
+    ADMIN,
+    CONTROL,
+    INFER,
+    JOBS,
+    METRICS,
+    PUBLIC,
+    Contract,
+    InferRoute,
+    ModelName,
+    RpcService,
+)
 from panglot.web.path_template import PathTemplate
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
-ACCESS = (PUBLIC, INFER, ADMIN, METRICS, CONTROL)
+ACCESS = (PUBLIC, INFER, JOBS, ADMIN, METRICS, CONTROL)
 FIELD = re.compile(r"[A-Za-z_]\w* [1-9][0-9]* (?:(?:repeated|map) )?[A-Za-z_][\w.]*")
 LOWER = re.compile(r"[a-z0-9-]+")
 

@@ -47,7 +47,7 @@ class Front:
         models.watch(self._map)
         self.app: ASGI | None = None
         self.assets = Assets()
-        self.sessions = Sessions(access.token)
+        self.sessions = Sessions(access.token, access.keys, access.session_secret)
         self.public: frozenset[bytes] = frozenset()
         self.repository: Repository | None = None
         """What loads and unloads models, where that is allowed; set by the code that makes the front."""

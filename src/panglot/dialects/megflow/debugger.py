@@ -72,9 +72,9 @@ class Debugger:
         access = self.access
         if head.split(b" ", 2)[:2] != [b"GET", PATH] or b"sec-websocket-key" not in headers:
             return _answer(b"404 Not Found", b"the debug websocket is at /debugger")
-        if access.refuses("admin", headers.get(b"authorization", b"")):
+        if not access.opens("admin", PATH.decode(), headers.get(b"authorization", b"")):
             return _answer(b"401 Unauthorized", b"this server needs a token: Authorization: Bearer ...")
-        foreign = b"origin" in headers and not access.token and not self._is_local(headers[b"origin"])
+        foreign = b"origin" in headers and not access.is_closed and not self._is_local(headers[b"origin"])
         if not access.knows(headers.get(b"host", b"")) or foreign or headers.get(b"sec-fetch-site") == b"cross-site":
             return _answer(b"403 Forbidden", b"not from there")
         return _answer(b"503 Service Unavailable", b"another debugger is connected") if self.busy else b""

@@ -6,6 +6,8 @@ import base64
 import re
 from collections.abc import Container, Iterable
 
+from panglot.web.access.key_file import SECRET
+
 SESSION = re.compile(rb"panglot_[0-9a-f]{8}")
 """Names of cookies of a login. Browsers send that of another server on this host along: cookies know no ports."""
 BASIC = re.compile(rb"basic[ \t]+", re.IGNORECASE)
@@ -18,10 +20,12 @@ class Credentials:
     unless it carries a token for something else.
     """
 
-    def __init__(self, token: bytes, *others: bytes) -> None:
-        self._demanded = bool(token)
-        known = [secret for secret in (token, *others) if secret]
-        words = b"|".join(map(re.escape, known))
+    def __init__(self, token: bytes, *others: bytes, has_keys: bool = False) -> None:
+        self._demanded = bool(token) or has_keys
+        known = [re.escape(secret) for secret in (token, *others) if secret]
+        # Of keys only digests are known: whatever looks like a secret is taken for one.
+        known += [SECRET.pattern] if has_keys else []
+        words = b"|".join(known)
         # Bounded on both sides: a short token must not take away whatever has its letters somewhere.
         self._own = re.compile(rb"(?<![^\s,;:=\"'])(?:" + words + rb")(?![^\s,;\"'])") if known else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ANYONE = b"*"
-EXPOSED = b"x-request-id, server-timing, retry-after"
+EXPOSED = b"x-request-id, server-timing, retry-after, ratelimit, ratelimit-policy"
 
 
 class Origins:

@@ -1,4 +1,4 @@
-"""Browsers that have logged in: a cookie that is worth the token, for pages of this server alone."""
+"""Browsers that have logged in: a cookie that is worth the token or a key, for pages of this server alone."""
 
 from __future__ import annotations
 
@@ -8,27 +8,46 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from panglot.web.access.keys import KeyHolder, Keys
+
 LIFE = 12 * 3600
 """Seconds until a browser has to log in again."""
 READING = ("GET", "HEAD")
 
 
 @dataclass(frozen=True)
+class Session:
+    """What a cookie is worth: a key, or without one the token."""
+
+    holder: KeyHolder | None
+
+
+@dataclass(frozen=True)
 class Sessions:
-    """Makes and checks cookies. They are signed with the token: a new token ends all of them, and nothing is stored."""
+    """Makes and checks cookies. They are signed with the token: a new token ends all of them, and nothing is stored.
+
+    A cookie of a key names it, and ends with it: the digest of the key is signed too.
+    """
 
     token: bytes
+    keys: Keys | None = None
+    secret: bytes = b""
+    """What signs in place of the token, where there are only keys."""
 
     @property
     def name(self) -> str:
         """The cookie's name. Cookies ignore ports, so servers on one host must not share one."""
-        return "panglot_" + hmac.new(self.token, b"name", hashlib.sha256).hexdigest()[:8]
+        return "panglot_" + hmac.new(self._signing, b"name", hashlib.sha256).hexdigest()[:8]
 
-    def begin(self, secure: bool) -> str:
+    @property
+    def _signing(self) -> bytes:
+        return self.token or self.secret
+
+    def begin(self, secure: bool, holder: KeyHolder | None = None) -> str:
         """What sets the cookie, as the value of Set-Cookie."""
         until = b"%d" % (time.time() + LIFE)
-        value = f"{until.decode()}.{self._sign(until)}"
-        return self._cookie(value, LIFE, secure)
+        value = f"{until.decode()}.{self._sign(until, holder)}"
+        return self._cookie(value if holder is None else f"{value}.{holder.name}", LIFE, secure)
 
     def end(self, secure: bool) -> str:
         return self._cookie("", 0, secure)
@@ -37,12 +56,12 @@ class Sessions:
         safe = "; Secure" if secure else ""
         return f"{self.name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict{safe}"
 
-    def admits(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether a request without a token comes from a page of this server in a browser that has logged in."""
-        if not self.token:
-            return False
+    def find(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> Session | None:
+        """The session of a request that comes from a page of this server in a browser that has logged in."""
+        if not self.token and self.keys is None:
+            return None
         given = dict(headers)
-        return self._is_own(method, given) and self._is_valid(given.get(b"cookie", b""))
+        return self._valid(given.get(b"cookie", b"")) if self._is_own(method, given) else None
 
     @staticmethod
     def _is_own(method: str, headers: dict[bytes, bytes]) -> bool:
@@ -56,15 +75,20 @@ class Sessions:
             return method in READING
         return origin.partition(b"://")[2] == headers.get(b"host")
 
-    def _is_valid(self, cookies: bytes) -> bool:
+    def _valid(self, cookies: bytes) -> Session | None:
         start = self.name.encode() + b"="
         for cookie in cookies.split(b";"):
             if cookie.strip().startswith(start):
-                until, _, signature = cookie.strip()[len(start) :].partition(b".")
+                until, _, rest = cookie.strip()[len(start) :].partition(b".")
+                signature, _, name = rest.partition(b".")
+                holder = self.keys.named(name.decode("latin-1")) if self.keys is not None and name else None
+                if (name and holder is None) or (not name and not self.token):
+                    return None
                 # In constant time. And before `int`: only a value that this server signed gets that far.
-                fits = hmac.compare_digest(signature, self._sign(until).encode())
-                return fits and until.isdigit() and int(until) > time.time()
-        return False
+                fits = hmac.compare_digest(signature, self._sign(until, holder).encode())
+                return Session(holder) if fits and until.isdigit() and int(until) > time.time() else None
+        return None
 
-    def _sign(self, until: bytes) -> str:
-        return hmac.new(self.token, b"session " + until, hashlib.sha256).hexdigest()
+    def _sign(self, until: bytes, holder: KeyHolder | None) -> str:
+        of_key = b" " + holder.key.digest if holder is not None and holder.key is not None else b""
+        return hmac.new(self._signing, b"session " + until + of_key, hashlib.sha256).hexdigest()

@@ -300,7 +300,7 @@ def _components(front: Front, model: Model, of_script: Object) -> Object:
         "parameters": _parameters(model),
         "headers": {name.replace("-", ""): about for name, about in HEADERS.items()},
     }
-    tokens = {"token": front.access.token, "admin": front.access.control_token}
+    tokens = {"token": front.access.is_closed, "admin": front.access.is_controllable}
     schemes = {name: {"type": "http", "scheme": "bearer"} for name, token in tokens.items() if token}
     if schemes:
         components["securitySchemes"] = schemes

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from panglot.engine.call import Call, Fault
+from panglot.web.access.keys import KeyHolder, Wanted
 from panglot.web.contract import InferRoute, RpcErrorWriter
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
@@ -29,7 +30,9 @@ OnAnswer = Callable[[int, str, wire.Buffer, bool], None]
 class RpcCall(Call):
     """A call whose answers go to `on_answer`. It owns the memory of its message until it is answered or cancelled."""
 
-    __slots__ = ("began", "front", "is_over", "model", "on_answer", "route", "trace", "write_error")
+    __slots__ = (
+        "began", "counted_for", "front", "holder", "is_over", "model", "on_answer", "route", "trace", "write_error",
+    )  # fmt: skip
 
     def __init__(self, front: Front, model: Model, route: InferRoute, on_answer: OnAnswer) -> None:
         super().__init__(model.quota)
@@ -44,6 +47,25 @@ class RpcCall(Call):
         self.write_error: RpcErrorWriter = status_and_sentence
         """Writes the status and the sentence for a fault."""
         self.began = self.arrived = time.monotonic()
+        self.holder: KeyHolder | None = None
+        """The client, where it came with a key."""
+        self.counted_for: KeyHolder | None = None
+        """The same, as long as this counts among the requests that its key has at once."""
+
+    def count_for(self, holder: KeyHolder, path: str) -> None:
+        """Count this for the key of its client, until its body is released. Raises RpcError: the key refuses it."""
+        fault = holder.refusal(Wanted(self.route.access, path, self.model.name))
+        if fault is not None:
+            raise refused(fault)
+        self.holder = self.counted_for = holder
+        holder.take()
+
+    def release(self) -> None:
+        """Give the body back, and what its key counts for it."""
+        super().release()
+        if self.counted_for is not None:
+            self.counted_for.release()
+            self.counted_for = None
 
     def take_over(self, message: ReceivedMessage) -> None:
         """Own the memory of a message. Raises RpcError where the quota has no space: then it stays the message's."""
@@ -115,6 +137,10 @@ class InferCall(NamedTuple):
     """Until its deadline; None: it has none."""
     request_id: bytes = b""
     trace: bytes = b""
+    holder: KeyHolder | None = None
+    """The client, where it came with a key."""
+    path: str = ""
+    """The method that it calls."""
 
 
 def begin(front: Front, about: InferCall, message: ReceivedMessage, on_answer: OnAnswer) -> RpcCall:
@@ -133,9 +159,22 @@ def begin(front: Front, about: InferCall, message: ReceivedMessage, on_answer: O
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if about.seconds is None else min(longest, max(0.0, about.seconds)))
     # After everything else that can raise: until here the message is its inbox's to release.
-    call.take_over(message)
+    own(call, about, message)
     submit(call)
     return call
+
+
+def own(call: RpcCall, about: InferCall, message: ReceivedMessage) -> None:
+    """Have a call own its message, and count for the key it came with. Raises RpcError: then it does neither."""
+    if about.holder is None:
+        call.take_over(message)
+        return
+    call.count_for(about.holder, about.path)
+    try:
+        call.take_over(message)
+    except RpcError:
+        call.release()
+        raise
 
 
 def announced(front: Front, first: wire.Buffer) -> Model | None:

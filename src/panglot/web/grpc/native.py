@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from panglot.web.front import Front
-from panglot.web.grpc.call import InferCall, OnAnswer, RpcCall, submit
+from panglot.web.grpc.call import InferCall, OnAnswer, RpcCall, own, submit
 from panglot.web.grpc.messages import NAMES, text_fields
 from panglot.web.grpc.received_message import ReceivedMessage
 from panglot.web.grpc.statuses import (
@@ -51,7 +51,7 @@ def begin(front: Front, route: RpcRoute, about: InferCall, message: ReceivedMess
     call.head = call.request_id + head
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if about.seconds is None else min(longest, max(0.0, about.seconds)))
-    call.take_over(message)
+    own(call, about, message)
     submit(call)
     return call
 
@@ -110,7 +110,13 @@ class StreamedAnswer:
         message = await self.stream.next()
         if message is None:
             raise NO_MESSAGE.error()
-        call = begin(self.front, self.route, InferCall(b""), message, self._take)
+        call = begin(
+            self.front,
+            self.route,
+            InferCall(b"", holder=self.stream.holder, path=self.stream.path),
+            message,
+            self._take,
+        )
         self.open_calls.add(call)
         try:
             await self._write()

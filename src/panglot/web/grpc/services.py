@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine
+from panglot.web.access.keys import KeyHolder, Wanted
+from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine, TokenForm
 from panglot.web.front import Front
 from panglot.web.grpc import descriptors, methods, reflection
 from panglot.web.grpc.call import RpcCall
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
+ABOUT_MODEL = tuple(f"/{SERVICE}/{name}" for name in ("ModelMetadata", "ModelConfig", "ModelStatistics"))
+"""Calls whose message names the model that they are about."""
 NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
 
 
@@ -61,24 +64,52 @@ class Services:
             answer = functools.partial(methods.respond, front, name)
             self._known[name] = Service(method.access, answer, is_public=method.access == PUBLIC)
 
-    def find(self, method: str, authorization: bytes) -> Service:
-        """What answers a call, given its name and the token it came with. Raises RpcError."""
+    def find(self, method: str, authorization: bytes) -> tuple[Service, KeyHolder | None]:
+        """What answers a call, given its name and the token or key it came with; and who has that key. Raises RpcError.
+
+        Calls that infer are counted for their key when their message has come, which names the model; others here.
+        """
         service = self._known.get(method) or self._native(method)
         access = service.access if service is not None else INFER
         if access == CONTROL and self.front.repository is None:
             raise refused(repository.OFF)
-        if self.front.access.refuses(access, authorization) and not self._admits(method, access, authorization):
-            raise NO_TOKEN.error()
+        holder = None
+        if self.front.access.refuses(access, authorization):
+            holder = self._admitted(Wanted(access, method), authorization, service is not None and service.infers)
         if service is None:
             raise methods.refusal(method)
-        return service
+        return service, holder
 
-    def _admits(self, method: str, access: str, authorization: bytes) -> bool:
-        """Whether the token came in a form that the dialect of the service declares."""
+    def _admitted(self, wanted: Wanted, authorization: bytes, infers: bool) -> KeyHolder | None:
+        """Admit a call whose token came in a form that the dialect of the service declares, or by its key.
+
+        Raises RpcError where it has neither, or the key refuses it.
+        """
+        forms, headers = self._token_forms(wanted.path), [(b"authorization", authorization)]
+        line = RequestLine(b"POST", wanted.path.encode())
+        if not self.front.access.refuses_all(wanted.access, b"", forms, line, headers):
+            return None
+        holder = self.front.access.holder(wanted.access, authorization, forms, headers)
+        if holder is None:
+            raise NO_TOKEN.error()
+        fault = holder.refusal(wanted)
+        if fault is not None:
+            raise refused(fault)
+        if not infers:
+            holder.take_short()
+        return holder
+
+    def _token_forms(self, method: str) -> tuple[TokenForm, ...]:
         route = self.front.paths.rpc_routes.get(method)
-        forms = route.models.first.model.contract.token_forms if route is not None else ()
-        line = RequestLine(b"POST", method.encode())
-        return not self.front.access.refuses_all(access, b"", forms, line, [(b"authorization", authorization)])
+        return route.models.first.model.contract.token_forms if route is not None else ()
+
+    def check_model(self, method: str, holder: KeyHolder, body: bytes) -> None:
+        """Hold the model that a call is about against the key it came with. Raises RpcError."""
+        if method in ABOUT_MODEL:
+            name = watched_service(body)
+            fault = holder.forbids_model(name) if name else None
+            if fault is not None:
+                raise refused(fault)
 
     async def _model_stream_infer(self, stream: BidiCall) -> None:
         await StreamInfer(self.front, self.open, stream).run()

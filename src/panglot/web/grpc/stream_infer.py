@@ -107,7 +107,9 @@ class StreamInfer:
                     self._forget(call)
 
         try:
-            call = begin(self.front, InferCall(STREAM), message, on_answer)
+            call = begin(
+                self.front, InferCall(STREAM, holder=self.stream.holder, path=self.stream.path), message, on_answer
+            )
         except RpcError as error:
             on_answer(error.code, error.message, b"", False)
             return

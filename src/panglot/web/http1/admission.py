@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
+from panglot.web.access.keys import NO_TOKEN, KeyHolder, Wanted
 from panglot.web.contract import RequestLine
 from panglot.web.front import Front
 from panglot.web.http1.exchange import NO_MEMORY, Exchange
@@ -12,7 +13,6 @@ from panglot.web.v2 import metadata
 
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
-NO_TOKEN = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
 NOT_SPOKEN = Fault(505, "bad_version", "this server speaks HTTP/1.1 and HTTP/1.0")
 NO_UPGRADE = Fault(400, "no_upgrade", "this server does not change protocols")
 TOO_MANY_CONNECTIONS = Fault(503, "too_many_connections", "this server has too many connections", 1)
@@ -35,8 +35,8 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
     if head.given_timeout and not MILLISECONDS.fullmatch(head.given_timeout):
         raise RequestRefused(BAD_TIMEOUT, "timeout")
     # Before the sizes: a client without a token does not learn how much memory is free.
-    if lacks_token(front, head, method, exchange) and not front.sessions.admits(method.decode(), head.headers):
-        raise RequestRefused(NO_TOKEN, "token")
+    if lacks_token(front, head, method, exchange):
+        _admit_known(front, head, method, exchange)
     if route.spooled:
         check_spooled(exchange, length)
     elif length > quota.largest_body:
@@ -53,6 +53,42 @@ def lacks_token(front: Front, head: RequestHead, method: bytes, exchange: Exchan
         line = RequestLine(method, head.target(front.paths.raw)[0])
         return front.access.refuses_all(access, head.authorization, forms, line, head.headers)
     return front.access.refuses(access, head.authorization)
+
+
+def shown_key(front: Front, head: RequestHead, exchange: Exchange) -> KeyHolder | None:
+    """The client whose key a request carries in its headers."""
+    forms = exchange.model.contract.token_forms
+    return front.access.holder(exchange.route.access, head.authorization, forms, head.headers)
+
+
+def by_session(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> bool:
+    """Whether only the cookie of a session has admitted a request."""
+    if not lacks_token(front, head, method, exchange):
+        return False
+    return exchange.holder is None or shown_key(front, head, exchange) is not exchange.holder
+
+
+def _admit_known(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> None:
+    """Admit a request without the token by its key, or by its session. Raises RequestRefused."""
+    holder = shown_key(front, head, exchange)
+    if holder is None:
+        session = front.sessions.find(method.decode(), head.headers)
+        if session is None:
+            raise RequestRefused(NO_TOKEN, "token")
+        holder = session.holder
+    if holder is None:
+        return
+    route = exchange.route
+    path = head.target(front.paths.raw)[0].decode("utf-8", "replace")
+    # Where the body names the model, `naming` looks whether the key reaches it.
+    wanted = Wanted(route.access, path, "" if route.fields else exchange.model.name)
+    fault = holder.refusal(wanted)
+    if fault is None:
+        exchange.count_for(holder)
+        return
+    if fault.status == 429:
+        exchange.lines += holder.limit_lines()
+    raise RequestRefused(fault, "token" if fault.status == 401 else "key")
 
 
 def check_spooled(exchange: Exchange, size: int) -> None:

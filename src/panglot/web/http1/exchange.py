@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call, Fault
+from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ErrorAnswer
 from panglot.web.front import Front
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
@@ -42,8 +43,8 @@ class Exchange(Call):
     """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
-        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "route", "started", "trace",
-        "upload", "written",
+        "began", "connection", "counted_for", "front", "holder", "keep_alive", "lines", "minor", "model", "route",
+        "started", "trace", "upload", "written",
     )  # fmt: skip
 
     quota: ByteQuota
@@ -70,6 +71,16 @@ class Exchange(Call):
         self.pieces: list[bytes | bytearray | memoryview] = []
         self.upload: SpooledBody | None = None
         """The body, where it is written to a file."""
+        self.holder: KeyHolder | None = None
+        """The client, where it came with a key."""
+        self.counted_for: KeyHolder | None = None
+        """The same, as long as this counts among the requests that its key has at once."""
+
+    def count_for(self, holder: KeyHolder) -> None:
+        """Count this for the key of its client, until its body is released; its answer tells the limits of the key."""
+        self.holder = self.counted_for = holder
+        holder.take()
+        self.lines += holder.limit_lines()
 
     def begin(self, submit: Callable[[Exchange], None]) -> None:
         """Decide what becomes of a request that has come whole; `submit` gives it to the engine."""
@@ -97,6 +108,9 @@ class Exchange(Call):
         super().release()
         if self.upload is not None:
             self.upload.close()
+        if self.counted_for is not None:
+            self.counted_for.release()
+            self.counted_for = None
 
     def cancel(self) -> None:
         """Cancel the request: its client has disconnected."""

@@ -121,7 +121,7 @@ class RequestHead:
             message = "this server does not answer to that host name; see --allow-host"
             raise RequestRefused(Fault(403, "unknown_host", message), "host")
         # Without a token, any page in a browser on this machine could call the server.
-        if self.origin and not front.access.token and not self._is_welcome(front):
+        if self.origin and not front.access.is_closed and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
             raise RequestRefused(Fault(403, "cross_origin", message), "origin")
         if self.encoding not in (b"", b"identity") and not self.url.startswith(b"/v2/models/"):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from panglot.web.access.key_file import Key
+from panglot.web.access.keys import KeyHolder
 from panglot.web.http1.head import RequestHead
 from panglot.web.paths import Destination, Paths
 
@@ -28,6 +30,15 @@ class CachedHead(NamedTuple):
     """The routes that were in force."""
     worker_head: bytes
     """What the worker gets of the head, behind the request's id."""
+    holder: KeyHolder | None = None
+    """The client, where it comes with a key."""
+    key: Key | None = None
+    """The key as it was; where it has changed since, the head is looked at again."""
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the key is what it was, and within its limits. Else the whole head is looked at again."""
+        return self.holder is not None and self.key is not None and self.holder.is_free(self.key)
 
 
 def raw_head(data: bytes, body: int) -> bytes:

@@ -138,7 +138,7 @@ class JobExchange(Exchange):
             route=self.route.path,
             head=head,
             body=body,
-            owner=self.front.access.owner(self._request_headers),
+            owner=self.holder.name if self.holder is not None else "",
             key=options.key,
             digest=digest,
             lifetime=options.lifetime if options.lifetime is not None else settings.jobs_lifetime,

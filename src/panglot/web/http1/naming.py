@@ -46,6 +46,11 @@ def _direct(front: Front, exchange: Exchange, fields: dict[str, object]) -> Faul
     destination = front.paths.named(exchange.route, fields)
     if isinstance(destination, Fault):
         return destination
+    if exchange.holder is not None:
+        # Its rights and its path were looked at with the head.
+        fault = exchange.holder.forbids_model(destination.model.name)
+        if fault is not None:
+            return fault
     return None if destination.model is exchange.model else _move(exchange, destination)
 
 

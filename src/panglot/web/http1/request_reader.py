@@ -247,27 +247,31 @@ class RequestReader:
             return
         if not exchange.keep_alive or exchange.upload is not None or exchange.may_be_job:
             return
-        if admission.lacks_token(front, head, self.parser.get_method(), exchange):
-            return  # A session admits it, and sessions end.
+        if admission.by_session(front, head, self.parser.get_method(), exchange):
+            return  # Sessions end.
         raw = raw_head(data, max(head.content_length, 0))
         path, query = head.target(front.paths.raw)
         destination = front.paths.find(self.parser.get_method(), path, query)
         if raw and destination is not None and destination.route is exchange.route:
             self.heads_cached += 1
             worker_head = self._worker_head(destination, path, query)
-            self.cached_head = CachedHead(raw, len(data), head, destination, front.paths, worker_head)
+            known = (exchange.holder, exchange.holder.key) if exchange.holder is not None else ()
+            self.cached_head = CachedHead(raw, len(data), head, destination, front.paths, worker_head, *known)
 
     def _repeat(self, cached: CachedHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
         body, quota = data[len(cached.raw) :], cached.destination.model.quota
         may_stay = self.count + 1 < self.limits.max_requests_per_connection
-        if cached.paths is not self.front.paths or not may_stay or not quota.take(len(body), len(body)):
+        refused = not may_stay or (cached.holder is not None and not cached.is_admitted)
+        if cached.paths is not self.front.paths or refused or not quota.take(len(body), len(body)):
             self.feed(data)
             return
         self.count += 1
         self.head, self.begun = cached.head, True
         self.last_data = self.since = now = monotonic()
         exchange = self._exchange(cached.destination, cached.worker_head)
+        if cached.holder is not None:
+            exchange.count_for(cached.holder)
         exchange.size, exchange.arrived = len(body), now
         exchange.deadline = now + cached.head.timeout(exchange.model.settings.timeout)
         if body:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from panglot.web.access.keys import KeyHolder
 from panglot.web.grpc.received_message import ReceivedMessage
 
 if TYPE_CHECKING:
@@ -17,6 +18,16 @@ class BidiCall:
     def __init__(self, stream: CallStream) -> None:
         self.stream = stream
         self._news = asyncio.Event()
+
+    @property
+    def holder(self) -> KeyHolder | None:
+        """The client, where it came with a key."""
+        return self.stream.holder
+
+    @property
+    def path(self) -> str:
+        """The method that it calls."""
+        return self.stream.head.path
 
     def wake(self) -> None:
         self._news.set()

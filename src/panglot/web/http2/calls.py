@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from panglot.web.access.keys import KeyHolder
 from panglot.web.front import Front
 from panglot.web.grpc import native
 from panglot.web.grpc.call import InferCall, begin
@@ -88,7 +89,7 @@ class Calls:
     def open(self, number: int, head: CallHead, ended: bool, cost: int) -> None:
         """Begin a call whose headers have come, or refuse it; they are worth `cost`. Raises ConnectionBroken."""
         try:
-            service = self._service(head)
+            service, holder = self._service(head)
         except RpcError as error:
             self._refuse_unopened(number, ending(number, error.code, error.message, False), ended, cost)
             return
@@ -102,24 +103,24 @@ class Calls:
             self.idle_since = self.now
             # The other headers are not needed, and they may be long: a public call uses little memory.
             head = CallHead(head.method, head.path, seconds=head.seconds, encoding=head.encoding)
-        stream = self.streams[number] = CallStream(self, number, head, service, cost)
+        stream = self.streams[number] = CallStream(self, number, head, service, cost, holder)
         if service.answer_stream is not None:
             stream.bidi = BidiCall(stream)
             stream.task = AnswerTask(stream, service.answer_stream(stream.bidi))
         if ended:
             self.ended(stream)
 
-    def _service(self, head: CallHead) -> Service:
-        """What answers a call. Raises RpcError or NoRpc."""
+    def _service(self, head: CallHead) -> tuple[Service, KeyHolder | None]:
+        """What answers a call, and who makes it where that is known by a key. Raises RpcError or NoRpc."""
         self._check(head)
-        service = self.services.find(head.path, head.authorization)
+        service, holder = self.services.find(head.path, head.authorization)
         if service.is_public:
             if self.public >= MOST_OPEN:
                 raise TOO_MANY_OPEN.error()
         elif self.only_public:
             self.turned_away = True
             raise TOO_MANY.error()
-        return service
+        return service, holder
 
     def _check(self, head: CallHead) -> None:
         if head.too_large:
@@ -222,6 +223,8 @@ class Calls:
             if stream.service.infers:
                 self._infer(stream, message)
             elif stream.service.answer is not None:
+                if stream.holder is not None:
+                    self.services.check_model(stream.head.path, stream.holder, message.plain())
                 self._answer(stream, stream.service.answer(message.plain()))
             else:
                 stream.watch = Watch(stream, self.services.watches, watched_service(message.plain()))
@@ -236,7 +239,10 @@ class Calls:
         head = stream.head
         # The client's deadline began with the headers; the message may have come much later.
         seconds = None if head.seconds is None else head.seconds - (self.now - stream.began)
-        about, route = InferCall(GRPC, seconds, head.request_id, head.trace), stream.service.native
+        about, route = (
+            InferCall(GRPC, seconds, head.request_id, head.trace, stream.holder, head.path),
+            stream.service.native,
+        )
         if route is None:
             call = begin(self.front, about, message, stream.on_answer)
         else:

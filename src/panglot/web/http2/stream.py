@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from panglot.web.access.keys import KeyHolder
 from panglot.web.grpc.call import RpcCall
 from panglot.web.grpc.inbox import Inbox
 from panglot.web.grpc.services import Service
@@ -33,6 +34,7 @@ class CallStream:
         "ended",
         "final_headers",
         "head",
+        "holder",
         "inbox",
         "is_answered",
         "is_open",
@@ -52,12 +54,16 @@ class CallStream:
         "window",
     )  # fmt: skip
 
-    def __init__(self, calls: Calls, number: int, head: CallHead, service: Service, cost: int) -> None:
+    def __init__(
+        self, calls: Calls, number: int, head: CallHead, service: Service, cost: int, holder: KeyHolder | None = None
+    ) -> None:
         now = calls.now
         self.calls = calls
         self.number = number
         self.head = head
         self.service = service
+        self.holder = holder
+        """The client, where it came with a key."""
         self.is_open = True
         self.cost = cost
         """What its headers cost in the budget, should the call come to nothing."""

@@ -106,7 +106,7 @@ class Live:
             "models": [_model(model) for model in self.front.models],
             "version": panglot.__version__,
             "dev": self.front.settings.dev,
-            "may_reload": not self.front.access.control_token,
+            "may_reload": not self.front.access.is_controllable,
         }
         recent = [_request(entry) for entry in self.front.recent]
         return {**self._figures(), "about": about, "history": self.history, "recent": recent}
@@ -215,6 +215,7 @@ class Live:
             "restarts": dict(sum((Counter(model.metrics.restarts) for model in front.models), Counter())),
             "deaths": [self._death(death) for death in reversed(self.failures.deaths)],
             "errors": self.failures.shown(),
+            **({"keys": front.access.keys.shown()} if front.access.keys is not None else {}),
             **({"extra": extra(model)} if extra is not None else {}),
         }
 

@@ -94,7 +94,7 @@ def playground_data(front: Front, request: Request) -> Response:
     models = [model for name in front.models.names if (model := front.models.get(name)) is not None]
     value = {
         "state": front.live.state,
-        "token": bool(front.access.token),
+        "token": front.access.is_closed,
         "models": [_to_try(model, f"/models/{quote(model.name)}" if len(models) > 1 else "") for model in models],
     }
     return _json(value)
@@ -152,7 +152,7 @@ def request_data(front: Front, request: Request) -> Response:
 
 def reload_model(front: Front, request: Request) -> Response:
     """Load all models anew while the old ones serve on. Where that is the right of another token, it is refused."""
-    if front.access.control_token:
+    if front.access.is_controllable:
         fault = Fault(403, "forbidden", "models of this server are loaded by /v2/repository, with the token of --admin")
         body = neutral_error(fault, request.scope["request_id"].decode("latin-1")).body
         return Response(body, 403, headers=PRIVATE, media_type="application/json")
@@ -166,13 +166,13 @@ def reload_model(front: Front, request: Request) -> Response:
 
 def is_known(front: Front, request: Request) -> Response:
     """Whether this browser has logged in."""
-    known = not front.access.token or front.sessions.admits("GET", request.scope["headers"])
+    known = not front.access.is_closed or front.sessions.find("GET", request.scope["headers"]) is not None
     return _json({"logged_in": known})
 
 
 def log_in(front: Front, request: Request) -> Response:
-    """Give a browser that has shown the token a cookie in its place."""
-    cookie = front.sessions.begin(request.scope["scheme"] == "https")
+    """Give a browser that has shown the token, or a key, a cookie in its place."""
+    cookie = front.sessions.begin(request.scope["scheme"] == "https", request.scope.get("key_holder"))
     return Response(status_code=204, headers=PRIVATE | {"set-cookie": cookie})
 
 

@@ -54,7 +54,8 @@ async def index(front: Front, request: Request) -> Response:
     if not isinstance(wanted, dict) or not isinstance(wanted.get("ready", False), bool):
         return _refusal(Fault(400, "bad_request", 'the body may be {"ready": true}, or empty'))
     # What is wrong with a model is only for clients that may load models, and for development.
-    loads = not front.access.refuses(CONTROL, request.headers.get("authorization", "").encode("latin-1"))
+    given = request.headers.get("authorization", "").encode("latin-1")
+    loads = front.access.is_controllable and front.access.opens(CONTROL, request.url.path, given)
     return _json(metadata.index(front.models, wanted.get("ready", False), why=loads or front.settings.dev))
 
 

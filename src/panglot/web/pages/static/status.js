@@ -12,7 +12,7 @@ const [, GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, , CPU, MEMORY] 
 const column = (place) => (sample) => sample[place];
 const share = (value) => `${digits(value * 100)} %`;
 
-const NUMBERS = ["Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since", "Count", "Status", "Total", "Batches"];
+const NUMBERS = ["Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since", "Count", "Status", "Total", "Batches", "Admitted", "Refused", "At once"];
 const headed = (name) => [NUMBERS.includes(name) ? "number" : "", ["Process", "Route", "Kind"].includes(name) ? "wide" : "", name === "Stages" ? "stages" : ""].join(" ").trim() || null;
 
 let known = null;
@@ -49,6 +49,7 @@ const errors = listing("What went wrong", ["What", "Kind", "Count", "Last"], "No
 const deaths = listing("Restarts", ["When", "Why"], "No worker was restarted.");
 const sizes = listing("More and fewer workers", ["When", "Workers", "Why"], "Their number has not changed yet.");
 const batches = listing("Batch sizes", ["Items", "Batches", "Share"], "No batch was run yet.");
+const keys = listing("Keys", ["Key", "May", "Limits", "Admitted", "Refused", "At once"], "No key is in force.");
 const requests = listing("Requests", ["Time", "Request", "Route", "Status", "Total", "Stages"], "None yet.");
 
 function listing(title, heads, nothing) {
@@ -91,6 +92,7 @@ function draw(fresh, anew) {
   drawSizes();
   drawDeaths();
   drawBatches();
+  drawKeys();
   drawRequests(fresh, anew);
 }
 
@@ -149,6 +151,19 @@ function drawSizes() {
     ["", (change) => clock(change.when)],
     ["", (change) => `${change.whose} ${change.before} → ${change.after}`.trim()],
     ["message", (change) => change.why],
+  ]));
+}
+
+function drawKeys() {
+  keys.element.hidden = !known.keys;
+  const limits = (key) => [key.rate ? `${digits(key.rate)}/s` : "", key.at_once ? `${count(key.at_once)} at once` : "", key.expires ? `until ${new Date(key.expires * 1000).toLocaleString()}` : ""];
+  keep(keys, known.keys ?? [], (key) => key.name, () => rowOf([
+    ["", (key) => key.name],
+    ["message", (key) => [key.may.join(", "), key.models ? `models ${key.models.join(", ")}` : "", key.routes ? key.routes.join(", ") : ""].filter(Boolean).join("; ")],
+    ["", (key) => limits(key).filter(Boolean).join(", ") || "–"],
+    ["number", (key) => count(key.admitted)],
+    ["number", (key) => count(key.rate_refused + key.at_once_refused + key.forbidden)],
+    ["number", (key) => count(key.open)],
   ]));
 }
 
@@ -248,5 +263,6 @@ byId("main").replaceChildren(
     h("div", { class: "charts" }, charts.map((chart) => chart.element)),
     errors.element,
     h("div", { class: "two" }, workers.element, h("div", {}, sizes.element, deaths.element, batches.element)),
+    keys.element,
     requests.element));
 feed(told);
