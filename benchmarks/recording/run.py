@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -53,9 +54,21 @@ def proxied(command: list[str], port: int, body: Path, seconds: int, scratch: Pa
         return cpu_per_request(process.pid, port, body, seconds)
 
 
-def round_of(panglot: tuple[str, ...], body: Path, seconds: int, scratch: Path) -> dict[str, float]:
-    """The figures of one round, by name."""
-    figures = {}
+def recorded_share(log: Path) -> float:
+    """Of the pairs that sampling chose, the share that was written: dropped pairs make a recording look cheap."""
+    said = re.search(r"(\d+) pairs? in [^;\n]*(?:; (\d+) were dropped)?", log.read_text())
+    if said is None:
+        return float("nan")
+    written, dropped = int(said[1]), int(said[2] or 0)
+    return written / max(1, written + dropped)
+
+
+def round_of(
+    panglot: tuple[str, ...], body: Path, seconds: int, scratch: Path
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The figures of one round, and the shares of pairs that were written, by name."""
+    figures: dict[str, float] = {}
+    shares: dict[str, float] = {}
     with server(panglot, scratch) as (pid, service):
         figures["serve"] = cpu_per_request(pid, service, body, seconds)
         port = free_port()
@@ -65,12 +78,14 @@ def round_of(panglot: tuple[str, ...], body: Path, seconds: int, scratch: Path) 
             port = free_port()
             to = ["--to", f"http://127.0.0.1:{service}", "-o", str(scratch / f"{port}.rec"), "--port", str(port)]
             figures[name] = proxied([*panglot, "record", *to, *flags], port, body, seconds, scratch)
+            shares[name] = recorded_share(scratch / "proxy.log")
     for name, flags in (("serve --record", []), ("serve --record-every 100", ["--record-every", "100"])):
         with server(panglot, scratch, "--record", str(scratch / f"{name.replace(' ', '')}.rec"), *flags) as (pid, port):
             figures[name] = cpu_per_request(pid, port, body, seconds)
+        shares[name] = recorded_share(scratch / "server.log")
     for path in scratch.glob("*.rec"):
         path.unlink()
-    return figures
+    return figures, shares
 
 
 def main() -> None:
@@ -85,14 +100,19 @@ def main() -> None:
             body = scratch / "body"
             body.write_text(json.dumps([number / 7 for number in range(count)]))
             panglot = panglot_command(options.panglot)
-            rounds = [round_of(panglot, body, options.seconds, scratch) for _ in range(options.rounds)]
+            results = [round_of(panglot, body, options.seconds, scratch) for _ in range(options.rounds)]
+        rounds = [figures for figures, _ in results]
         for name in rounds[0]:
             beside = "serve" if name.startswith("serve") else "bare proxy"
             ratio = statistics.median(figures[name] / figures[beside] for figures in rounds)
             values = [figures[name] for figures in rounds]
             spread = f"[{min(values):.0f} to {max(values):.0f}]"
             median = statistics.median(values)
-            print(f"{title:10} {name:26} {median:7.0f} us/request {spread:>16}  {ratio:5.2f} x {beside}", flush=True)
+            written = min(shares.get(name, 1.0) for _, shares in results)
+            note = f", {written:.0%} of the pairs written" if name in results[0][1] else ""
+            print(
+                f"{title:10} {name:26} {median:7.0f} us/request {spread:>16}  {ratio:5.2f} x {beside}{note}", flush=True
+            )
 
 
 if __name__ == "__main__":
