@@ -187,6 +187,7 @@ class Triton(Dialect):
     # Tensors
 
     def tensors(self) -> TensorStages:
+        """How the model takes tensors, by its configuration."""
         about = self.configuration
         inputs, outputs = ([about.spec(tensor) for tensor in tensors] for tensors in (about.inputs, about.outputs))
         return TensorStages(
