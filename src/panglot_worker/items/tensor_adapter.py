@@ -74,8 +74,6 @@ class TensorAdapter:
                 return inner(request)
             infer = self.read(request)
             taking = self.taking
-            if not infer.inputs and (taking is None or taking.needs_inputs):
-                raise ClientError("the request has no inputs")
             taken = taking is not None and not (taking.takes_bodies and only_element(infer) is not None)
             if taking is not None and taken:
                 value = taking.decode(infer, request)
@@ -100,8 +98,13 @@ class TensorAdapter:
     def read(self, request: Request) -> Infer:
         """The tensors of a request. Raises ClientError."""
         infer = self.text_cache.read(request.raw_head, request.body)
-        if infer is not None:
-            return infer
+        if infer is None:
+            infer = self._parsed(request)
+        if not infer.inputs and (self.taking is None or self.taking.needs_inputs):
+            raise ClientError("the request has no inputs")
+        return infer
+
+    def _parsed(self, request: Request) -> Infer:
         head, body = request.head, request.body
         if head.fetched:
             body = memoryview(body)[: _layout(head)["body"]]
