@@ -15,6 +15,7 @@ WANTED = {
     "docs/install.md",
     "docs/first-five-minutes.md",
     "docs/troubleshooting.md",
+    "docs/guides/keys.md",
     "docs/guides/prove-a-migration.md",
     "docs/guides/yesterdays-traffic.md",
     *(f"docs/coming-from/{name}.md" for name in COMING_FROM if name not in IN_ENGLISH_ALONE),

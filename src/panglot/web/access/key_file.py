@@ -125,7 +125,7 @@ def parse(text: str, file: str = "") -> list[Key]:
 
 def _line(text: str, index: int, count: int) -> int:
     """The line at which an entry begins; 0 where the text does not tell."""
-    headings = [found.start() for found in HEADING.finditer(text)]
+    headings = [heading.start() for heading in HEADING.finditer(text)]
     # Text in quotes may look like a heading: then no line is better than a wrong one.
     return text.count("\n", 0, headings[index]) + 1 if len(headings) == count else 0
 
