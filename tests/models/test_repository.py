@@ -298,7 +298,7 @@ def test_without_admin_nobody_changes_models(tmp_path: Path) -> None:
         assert "start it with --admin" in answer.json()["error"]
         assert server.client.post("/models/echo/predict", json=1).status_code == 200
     for env, words in (
-        ({}, "--admin needs a token of its own (fix: set PANGLOT_ADMIN_TOKEN or --admin-token-file)"),
+        ({}, "--admin needs a token of its own (fix: set PANGLOT_ADMIN_TOKEN or --admin-token-file"),
         ({"PANGLOT_TOKEN": "same", "PANGLOT_ADMIN_TOKEN": "same"}, "the token of --admin must differ"),
     ):
         done = panglot("serve", "--models", str(tmp_path), "--admin", "--port", "0", env=env)

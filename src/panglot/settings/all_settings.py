@@ -340,22 +340,16 @@ class Settings:
     token_file: str = setting(
         "", "file that holds the access token; PANGLOT_TOKEN holds it directly", "str", group=ACCESS
     )
-    keys: str = setting(
-        "", "file of keys: who may reach what, and how often; `panglot key new` adds one; read again when it changes",
-        "str", group=ACCESS, metavar="FILE",
-    )  # fmt: skip
+    keys: str = setting("", "file of keys: who may reach what, how often; watched", "str", group=ACCESS, metavar="FILE")
     metrics_token_file: str = setting(
         "", "file with a token that opens /metrics alone; PANGLOT_METRICS_TOKEN holds it directly", "str", group=ACCESS
     )
     tls_cert: str = setting("", "certificate chain to serve HTTPS with", "str", group=ACCESS, metavar="FILE")
     tls_key: str = setting("", "private key of that certificate", "str", group=ACCESS, metavar="FILE")
     cors_origin: tuple[str, ...] = setting(
-        (),
-        "web pages of these origins may call the script, * for all; none by default",
-        "origins",
-        group=ACCESS,
+        (), "web pages of these origins may call the script, * for all; none by default", "origins", group=ACCESS,
         metavar="ORIGINS",
-    )
+    )  # fmt: skip
     allow_host: tuple[str, ...] = setting(
         (), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS"
     )

@@ -45,7 +45,7 @@ class KeyHolder:
     It stays the same when the file is read again, so that a changed file forgives no rate and loses no count.
     """
 
-    __slots__ = ("admitted", "at_once", "filled", "forbidden", "key", "name", "open", "rate", "tokens")
+    __slots__ = ("_policy", "admitted", "at_once", "filled", "forbidden", "key", "name", "open", "rate", "tokens")
 
     def __init__(self, key: Key) -> None:
         self.name = key.name
@@ -58,12 +58,14 @@ class KeyHolder:
         """Requests that may come at once now, as counted at that moment; each passing second adds the rate."""
         self.admitted = self.rate = self.at_once = self.forbidden = 0
         """Requests by what became of them."""
+        self._policy = _policy(key)
 
     def change(self, key: Key) -> None:
         """Have other rights and limits from now on."""
         if self.key is not None and key.rate != self.key.rate:
             self._refill(monotonic())
         self.key, self.tokens = key, min(self.tokens, key.burst) if key.burst else 0.0
+        self._policy = _policy(key)
 
     def is_free(self, key: Key) -> bool:
         """Whether a request that came with this very key may be counted in now: the key is in force, within its limits.
@@ -140,25 +142,22 @@ class KeyHolder:
 
     def limits(self) -> dict[bytes, bytes]:
         """The headers that tell a client its limits, as draft-ietf-httpapi-ratelimit-headers-10 has them."""
-        key = self.key
-        if key is None:
-            return {}
-        policies, now = [], []
-        if key.burst:
-            left = max(0.0, self.tokens)
-            window = max(1, math.ceil(key.burst / key.rate))
-            policies.append(b'"rate";q=%d;w=%d' % (key.burst, window))
-            now.append(b'"rate";r=%d;t=%d' % (left, math.ceil((key.burst - left) / key.rate)))
-        if key.at_once < math.inf:
-            policies.append(b'"at-once";q=%d;qu="concurrent-requests"' % key.at_once)
-            now.append(b'"at-once";r=%d' % max(0, key.at_once - self.open))
-        if not policies:
-            return {}
-        return {b"ratelimit-policy": b", ".join(policies), b"ratelimit": b", ".join(now)}
+        lines = (line.partition(b": ") for line in self.limit_lines().split(b"\r\n") if line)
+        return {name: value for name, _, value in lines}
 
     def limit_lines(self) -> bytes:
-        """These headers as lines of an answer of HTTP/1.1."""
-        return b"".join(b"%b: %b\r\n" % header for header in self.limits().items())
+        """These headers as lines of an answer of HTTP/1.1. Every answer to the key has them: made in one go."""
+        key = self.key
+        if key is None or not self._policy:
+            return b""
+        if not key.burst:
+            return b'%bratelimit: "at-once";r=%d\r\n' % (self._policy, max(0, key.at_once - self.open))
+        left = self.tokens if self.tokens > 0 else 0.0
+        until_full = math.ceil((key.burst - left) / key.rate)
+        if key.at_once == math.inf:
+            return b'%bratelimit: "rate";r=%d;t=%d\r\n' % (self._policy, left, until_full)
+        now = (self._policy, left, until_full, max(0, key.at_once - self.open))
+        return b'%bratelimit: "rate";r=%d;t=%d, "at-once";r=%d\r\n' % now
 
     def _refill(self, now: float) -> None:
         key = self.key
@@ -168,6 +167,16 @@ class KeyHolder:
 
     def counts(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in OUTCOMES}
+
+
+def _policy(key: Key) -> bytes:
+    """The line that tells the limits of a key, whatever is left of them; empty where it has none."""
+    policies = []
+    if key.burst:
+        policies.append(b'"rate";q=%d;w=%d' % (key.burst, max(1, math.ceil(key.burst / key.rate))))
+    if key.at_once < math.inf:
+        policies.append(b'"at-once";q=%d;qu="concurrent-requests"' % key.at_once)
+    return b"ratelimit-policy: %b\r\n" % b", ".join(policies) if policies else b""
 
 
 class KeyChanges(NamedTuple):

@@ -166,9 +166,7 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ, *, ad
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
     control_token = _control_token(settings, environ, token, administrable)
     webhook_keys = secrets_of(settings.webhook_secret_file, environ.get("PANGLOT_WEBHOOK_SECRET", ""))
-    return Access(
-        token, hosts, metrics_token, control_token, keys, settings.admin, webhook_keys=tuple(webhook_keys)
-    )
+    return Access(token, hosts, metrics_token, control_token, keys, settings.admin, webhook_keys=tuple(webhook_keys))
 
 
 def _control_token(settings: Settings, environ: Mapping[str, str], token: bytes, administrable: bool) -> bytes:

@@ -245,18 +245,15 @@ class RequestReader:
         plain = not head.transfer_encoding and not head.foreign and not head.expects_continue
         if not plain or self.connection.reserved or not isinstance(exchange, Exchange):
             return
-        if not exchange.keep_alive or exchange.upload is not None or exchange.may_be_job:
-            return
-        if admission.by_session(front, head, self.parser.get_method(), exchange):
+        method, (path, query) = self.parser.get_method(), head.target(front.paths.raw)
+        unlike = not exchange.keep_alive or exchange.upload is not None or exchange.may_be_job
+        if unlike or admission.by_session(front, head, method, exchange):
             return  # Sessions end.
-        raw = raw_head(data, max(head.content_length, 0))
-        path, query = head.target(front.paths.raw)
-        destination = front.paths.find(self.parser.get_method(), path, query)
+        raw, destination = raw_head(data, max(head.content_length, 0)), front.paths.find(method, path, query)
         if raw and destination is not None and destination.route is exchange.route:
             self.heads_cached += 1
-            worker_head = self._worker_head(destination, path, query)
-            known = (exchange.holder, exchange.holder.key) if exchange.holder is not None else ()
-            self.cached_head = CachedHead(raw, len(data), head, destination, front.paths, worker_head, *known)
+            known = (head, destination, front.paths, self._worker_head(destination, path, query), exchange.holder)
+            self.cached_head = CachedHead(raw, len(data), *known, exchange.holder.key if exchange.holder else None)
 
     def _repeat(self, cached: CachedHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
@@ -266,8 +263,7 @@ class RequestReader:
         if cached.paths is not self.front.paths or refused or not quota.take(len(body), len(body)):
             self.feed(data)
             return
-        self.count += 1
-        self.head, self.begun = cached.head, True
+        self.count, self.head, self.begun = self.count + 1, cached.head, True
         self.last_data = self.since = now = monotonic()
         exchange = self._exchange(cached.destination, cached.worker_head)
         if cached.holder is not None:
