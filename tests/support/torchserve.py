@@ -25,7 +25,7 @@ def archive(folder: Path, target: Path, handler: str, version: str = "1.0", **mo
             for path, content in files.items():
                 made.writestr(path, content)
         return target
-    unpacked = target if not target.suffix else target.parent / f"{name}.unpacked"
+    unpacked = target if not target.suffix else target.parent / f".{name}"
     for path, content in files.items():
         (unpacked / path).parent.mkdir(parents=True, exist_ok=True)
         (unpacked / path).write_bytes(content)

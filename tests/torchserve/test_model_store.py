@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
-from support.server import PACKAGES, Server, serving
+from support.models import all_of
+from support.rpc import address
+from support.server import PACKAGES, Server, panglot, serving
 from support.torchserve import archive
 
 TOKEN = "admin-token"
@@ -24,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(store: Path) -> Iterator[Server]:
     env = {"PANGLOT_ADMIN_TOKEN": TOKEN}
-    with serving(None, "--models", str(store), "--admin", "--grpc-port", "0", env=env) as running:
+    with serving(all_of(store), "--admin", "--grpc-port", "0", env=env) as running:
         yield running
 
 
@@ -60,3 +64,38 @@ def test_a_model_is_scaled_unregistered_and_registered_again(server: Server) -> 
     assert server.client.post("/predictions/batch", content="a").status_code == 200
     assert admin(server, "PUT", "/models/batch/2.0/set-default")[0] == 200
     assert admin(server, "GET", "/models/nope")[1]["type"] == "ModelNotFoundException"
+
+
+# gRPC
+
+
+def text(number: int, value: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def prediction(name: bytes, **inputs: bytes) -> bytes:
+    """A PredictionsRequest."""
+    entries = [text(3, text(1, key.encode()) + text(2, value)) for key, value in inputs.items()]
+    return text(1, name) + b"".join(entries)
+
+
+def test_the_inference_service_of_grpc(server: Server) -> None:
+    service = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/"
+    with grpc.insecure_channel(address(server)) as channel:
+        assert b"Healthy" in channel.unary_unary(service + "Ping")(b"", timeout=30)
+        predict = channel.unary_unary(service + "Predictions")
+        answer = predict(prediction(b"echo", data=b"[1]", note=b"hi"), timeout=30)
+        assert json.loads(answer[answer.index(b"{") :]) == {"data": ["bytearray", "[1]"], "note": ["bytearray", "hi"]}
+        with pytest.raises(grpc.RpcError) as refused:
+            predict(prediction(b"nope", data=b"1"), timeout=30)
+        assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+        assert refused.value.details() == "Model not found: nope"
+
+
+# The command line
+
+
+def test_a_command_line_of_torchserve_names_what_is_missing(store: Path) -> None:
+    done = panglot("torchserve", "--start", "--ncs", "--model-store", str(store), "--models", "m=nope.mar")
+    assert done.returncode == 3
+    assert "nope.mar is not in the model store" in done.stderr
