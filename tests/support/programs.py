@@ -15,7 +15,13 @@ import pytest
 
 PACKAGES = {
     "quick": {"curl": "curl", "openssl": "openssl", "ip": "iproute2", "strace": "strace"},
-    "rest": {"chromium": "chromium", "node": "nodejs", "wrk": "wrk", "promtool": "prometheus", "java": "openjdk-17-jre-headless"},
+    "rest": {
+        "chromium": "chromium",
+        "node": "nodejs",
+        "wrk": "wrk",
+        "promtool": "prometheus",
+        "java": "openjdk-17-jre-headless",
+    },
 }
 """Of each tier: a program, and the Debian package that has it."""
 

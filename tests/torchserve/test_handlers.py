@@ -45,6 +45,7 @@ def seen(answer: httpx.Response) -> tuple[int, Any]:
 # What a handler gets
 
 
+@pytest.mark.document("torchserve.10")
 @pytest.mark.parametrize(
     ("kind", "content", "row"),
     [
@@ -63,17 +64,20 @@ def test_the_dict_of_a_body(echo: Server, kind: str, content: bytes, row: dict[s
     assert answer.json() == row
 
 
+@pytest.mark.document("torchserve.11")
 def test_the_fields_of_a_form_are_keys_and_files_too(echo: Server) -> None:
     answer = echo.client.post(ECHO, files={"data": ("x.bin", b"abc")}, data={"note": "hi"})
     assert answer.json() == {"data": ["bytearray", "abc"], "note": ["bytearray", "hi"]}
 
 
+@pytest.mark.document("torchserve.12")
 def test_a_query_reaches_the_handler_on_the_older_paths_alone(echo: Server) -> None:
     assert echo.client.post(ECHO + "?q=1", json={}).json() == {"body": ["dict", {}]}
     answer = echo.client.post("/invocations?model_name=echo&q=1", json={})
     assert answer.json() == {"model_name": ["bytearray", "echo"], "q": ["bytearray", "1"], "body": ["dict", {}]}
 
 
+@pytest.mark.document("torchserve.08")
 def test_the_headers_have_the_parts_the_rest_of_the_path_and_whether_to_explain(echo: Server) -> None:
     headers = echo.client.post(ECHO + "/1.0/a/b", json={"act": "headers"}).json()
     assert headers["body"] == {"content-type": JSON}
@@ -81,6 +85,7 @@ def test_the_headers_have_the_parts_the_rest_of_the_path_and_whether_to_explain(
     assert echo.client.post("/explanations/echo", json={"act": "headers"}).json()["explain"] == "True"
 
 
+@pytest.mark.document("torchserve.03", "torchserve.07")
 def test_the_context_tells_of_the_model(echo: Server) -> None:
     context = act(echo, "context").json()
     properties = context["properties"]
@@ -93,6 +98,7 @@ def test_the_context_tells_of_the_model(echo: Server) -> None:
 # What clients get
 
 
+@pytest.mark.document("torchserve.13", "torchserve.14")
 def test_answers_by_their_type(echo: Server) -> None:
     answer = act(echo, "bytes")
     assert (answer.content, answer.headers["content-type"]) == (b"\x00\xff", "application/octet-stream")
@@ -102,6 +108,7 @@ def test_answers_by_their_type(echo: Server) -> None:
     assert (answer.status_code, answer.headers["content-type"], answer.headers["x-a"]) == (299, "text/csv", "b")
 
 
+@pytest.mark.document("torchserve.18")
 def test_failures_have_the_codes_of_the_platform(echo: Server) -> None:
     assert seen(act(echo, "raise")) == failure(503, "Prediction failed")
     assert seen(act(echo, "teapot")) == failure(418, "bad thing")
@@ -111,15 +118,19 @@ def test_failures_have_the_codes_of_the_platform(echo: Server) -> None:
     assert seen(act(echo, "kill")) == failure(500, "Worker died.")
 
 
+@pytest.mark.document("torchserve.19")
 def test_what_is_not_there(echo: Server) -> None:
     get = echo.client.get
     assert seen(get("/predictions/nope")) == failure(404, "Model not found: nope", "ModelNotFoundException")
     missing = "Model version: 9.0 does not exist for model: echo"
     assert seen(get(ECHO + "/9.0")) == failure(404, missing, "ModelVersionNotFoundException")
-    unknown = failure(404, "Requested resource is not found, please refer to API document.", "ResourceNotFoundException")
+    unknown = failure(
+        404, "Requested resource is not found, please refer to API document.", "ResourceNotFoundException"
+    )
     assert seen(get("/nope")) == seen(get("/predictions")) == unknown
 
 
+@pytest.mark.document("torchserve.16")
 def test_any_method_and_the_paths_of_old_and_of_kserve_reach_the_handler(echo: Server) -> None:
     assert echo.client.put(ECHO, json=1).json() == {"body": ["int", 1]}
     assert echo.client.get(ECHO).json() == {"body": ["bytearray", ""]}
@@ -127,11 +138,13 @@ def test_any_method_and_the_paths_of_old_and_of_kserve_reach_the_handler(echo: S
         assert echo.client.post(path, json=1).json() == {"body": ["int", 1]}, path
 
 
+@pytest.mark.document("torchserve.15")
 def test_parts_of_an_answer_are_sent_while_the_handler_runs(echo: Server) -> None:
     with echo.client.stream("POST", ECHO, json={"act": "stream"}) as answer:
         assert "".join(answer.iter_text()) == "part 0;part 1;part 2;end"
 
 
+@pytest.mark.document("torchserve.09")
 def test_measurements_of_the_handler_are_metrics(echo: Server) -> None:
     act(echo, "measure")
     text = echo.client.get("/metrics").text
@@ -139,6 +152,7 @@ def test_measurements_of_the_handler_are_metrics(echo: Server) -> None:
     assert 'Took_count{ModelName="echo",Level="Model"} 1' in text
 
 
+@pytest.mark.document("torchserve.17")
 def test_ping_and_the_description(echo: Server) -> None:
     assert seen(echo.client.get("/ping")) == (200, {"status": "Healthy"})
     assert echo.client.get("/api-description").json()["openapi"] == "3.0.1"
@@ -156,18 +170,21 @@ def together(server: Server, *words: str) -> list[httpx.Response]:
         return list(pool.map(ask, words))
 
 
+@pytest.mark.document("torchserve.21")
 def test_a_raise_in_a_batch_costs_its_own_request_alone(batch: Server) -> None:
     together(batch, "slow")
     answers = together(batch, "slow", "a", "raise", "b")
     assert [answer.status_code for answer in answers] == [200, 200, 503, 200]
 
 
+@pytest.mark.document("torchserve.21")
 def test_a_killed_worker_costs_the_one_request_that_kills_it(batch: Server) -> None:
     answers = together(batch, "slow", "a", "kill", "b")
     assert [answer.status_code for answer in answers] == [200, 200, 500, 200]
     assert httpx.get(batch.url + "/ping").status_code == 200
 
 
+@pytest.mark.document("torchserve.04", "torchserve.20")
 def test_requests_share_a_call_by_batch_size(batch: Server) -> None:
     answers = [answer.text for answer in together(batch, "a", "b", "c", "d")]
     assert sorted(answers) == ["a of 4", "b of 4", "c of 4", "d of 4"]
@@ -176,9 +193,12 @@ def test_requests_share_a_call_by_batch_size(batch: Server) -> None:
 # Forms of packages
 
 
+@pytest.mark.document("torchserve.01")
 @pytest.mark.parametrize("ending", [".tar.gz", ""])
 def test_every_form_of_an_archive_is_served(tmp_path: Path, ending: str) -> None:
-    made = archive(PACKAGES / "torchserve_batch", tmp_path / f"m{ending}", "service:handle", "3.0", configFile="model-config.yaml")
+    made = archive(
+        PACKAGES / "torchserve_batch", tmp_path / f"m{ending}", "service:handle", "3.0", configFile="model-config.yaml"
+    )
     with serving(made) as server:
         answer = server.client.post("/predictions/m/3.0", content="hi", headers={"content-type": "text/plain"})
         assert answer.text == "hi of 1"
@@ -186,6 +206,7 @@ def test_every_form_of_an_archive_is_served(tmp_path: Path, ending: str) -> None
         assert (described["modelVersion"], described["batchSize"], described["maxBatchDelay"]) == ("3.0", 4, 300)
 
 
+@pytest.mark.document("torchserve.02", "torchserve.05")
 def test_a_base_handler_loads_weights_into_the_models_class(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     import shutil
@@ -198,10 +219,15 @@ def test_a_base_handler_loads_weights_into_the_models_class(tmp_path: Path) -> N
         assert server.client.post("/predictions/adder/2.1", json=[1, 2]).json() == [3.5]
 
 
+@pytest.mark.document("torchserve.06", "torchserve.24")
 @pytest.mark.parametrize(
     ("package", "sentence", "fix"),
     [
-        ("torchserve_two_classes", "handler.py:8: there is no function handle, and a handler needs exactly one class", "def handle"),
+        (
+            "torchserve_two_classes",
+            "handler.py:8: there is no function handle, and a handler needs exactly one class",
+            "def handle",
+        ),
         ("torchserve_no_handle", "handler.py:1: Nothing has no handle", "def handle(self, data, context)"),
         ("torchserve_sequences", "model-config.yaml:2: sequences", "take sequenceBatching away"),
     ],
@@ -213,6 +239,7 @@ def test_a_package_that_cannot_work_says_what_to_mend(package: str, sentence: st
     assert fix in done.stderr
 
 
+@pytest.mark.document("torchserve.24")
 def test_a_workflow_is_refused(tmp_path: Path) -> None:
     (tmp_path / "flow.war").write_bytes(b"PK")
     done = panglot("serve", str(tmp_path / "flow.war"))

@@ -51,6 +51,7 @@ def test_changes_need_the_token_of_the_administration(server: Server) -> None:
     assert server.client.post("/models?url=echo.mar").status_code == 401
 
 
+@pytest.mark.document("torchserve.22")
 def test_a_model_is_scaled_unregistered_and_registered_again(server: Server) -> None:
     status, said = admin(server, "PUT", "/models/batch?min_worker=2&synchronous=true")
     assert (status, said) == (200, {"status": "Workers scaled to 2 for model: batch"})
@@ -79,6 +80,7 @@ def prediction(name: bytes, **inputs: bytes) -> bytes:
     return text(1, name) + b"".join(entries)
 
 
+@pytest.mark.document("torchserve.23")
 def test_the_inference_service_of_grpc(server: Server) -> None:
     service = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/"
     with grpc.insecure_channel(address(server)) as channel:
@@ -95,6 +97,7 @@ def test_the_inference_service_of_grpc(server: Server) -> None:
 # The command line
 
 
+@pytest.mark.document("torchserve.25")
 def test_a_command_line_of_torchserve_names_what_is_missing(store: Path) -> None:
     done = panglot("torchserve", "--start", "--ncs", "--model-store", str(store), "--models", "m=nope.mar")
     assert done.returncode == 3

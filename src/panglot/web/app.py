@@ -283,6 +283,9 @@ class App:
             answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
             return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
         except RouteRefused as refused:
+            # By the platform of the route, also where no model of it is the default.
+            if isinstance(subject, Model):
+                return subject.metrics, page.path, self._written(subject.contract.unknown, refused.fault, request_id)
             return subject.metrics, page.path, self._error(path, refused.fault, request_id)
 
     def _unauthorized(self, path: str, page: Page, fault: Fault, accept: bytes, request_id: str) -> Response:

@@ -20,7 +20,7 @@ class EchoHandler:
         assert context is self.started
         return [self.one(index, row, context, len(data)) for index, row in enumerate(data)]
 
-    def one(self, index, row, context, size):
+    def one(self, index, row, context, size):  # noqa: C901
         body = row.get("body")
         act = body.get("act") if isinstance(body, dict) else None
         if act == "raise":
@@ -50,7 +50,9 @@ class EchoHandler:
         if act == "stream":
             for number in range(3):
                 parts = ["part %d;" % number] * size
-                send_intermediate_predict_response(parts, context.request_ids, "Intermediate Prediction success", 200, context)
+                send_intermediate_predict_response(
+                    parts, context.request_ids, "Intermediate Prediction success", 200, context
+                )
             return "end"
         if act == "headers":
             return dict(context.get_all_request_header(index))
@@ -66,4 +68,7 @@ class EchoHandler:
                 "size": size,
                 "initialized": self.initialized,
             }
-        return {name: [type(value).__name__, value.decode() if isinstance(value, bytearray) else value] for name, value in row.items()}
+        return {
+            name: [type(value).__name__, value.decode() if isinstance(value, bytearray) else value]
+            for name, value in row.items()
+        }

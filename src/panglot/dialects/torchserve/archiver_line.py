@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from panglot.dialects.torchserve.manifest import Manifest
 from panglot_worker.files.package_files import content_if_any
@@ -67,7 +68,7 @@ def _commands(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _manifest(words: list[str], folder: Path) -> Manifest | None:
     """What a call says. None where it names no handler, or one that is neither a file here nor a plain name."""
-    fields: dict[str, str] = {}
+    fields: dict[str, Any] = {}
     position = 0
     while position < len(words):
         name, equals, value = words[position].partition("=")

@@ -76,7 +76,7 @@ def contract(package: Package, settings: Settings) -> Contract:
     shared = {"error": error, "unknown": error}
     managed: Any = management.ROUTES
     port = int(options["management_port"] or 0)
-    own = Contract(routes=(), admin=(*managed, known, described), **shared)  # type: ignore[arg-type]
+    own = Contract(routes=(), admin=(*managed, known, described), **shared)
     return Contract(
         routes=tuple(routes),
         admin=(known, described, *(() if port else managed)),
@@ -85,7 +85,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         services=(rpc.SERVICE,),
         metrics=measurements.metrics,
         listeners=(Listener(port, own, shared=True),) if port else (),
-        **shared,  # type: ignore[arg-type]
+        **shared,
     )
 
 
@@ -137,5 +137,9 @@ def description(administration: ModelAdministration, request: Request) -> Respon
     """The paths of the inference API, as OpenAPI 3.0.1; /openapi.json tells more."""
     answers = {"200": {"description": "the handler's answer"}}
     paths = {path.replace("...", ""): {"post": {"responses": answers}} for path, _, _ in PATHS}
-    about = {"title": "TorchServe APIs", "description": "see /openapi.json for what the models take", "version": "0.12.0"}
+    about = {
+        "title": "TorchServe APIs",
+        "description": "see /openapi.json for what the models take",
+        "version": "0.12.0",
+    }
     return management.pretty({"openapi": "3.0.1", "info": about, "paths": paths})

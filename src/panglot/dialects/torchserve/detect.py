@@ -48,7 +48,7 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
     source = _archived(path) or _sources(path, words)
     if source is None:
         return None
-    ours = {name: words[name] for name in ("serialized_file", "model_file") if words[name]}
+    ours: dict[str, Any] = {name: words[name] for name in ("serialized_file", "model_file") if words[name]}
     source = dataclasses.replace(source, manifest=dataclasses.replace(source.manifest, **ours))
     file = str(given.get("ts_config") or "")
     server = properties.read(Path(file), os.environ) if file else properties.beside(source.folder, os.environ)
@@ -81,8 +81,8 @@ def _sources(path: Path, words: Mapping[str, str]) -> Source | None:
         known = line.manifest if line is not None else Manifest(path.stem, path.name)
         return Source(folder, _completed(known, folder), chosen.reason if chosen else _reason(line))
     if words["handler"]:
-        known = next((line.manifest for line in lines if line.manifest.handler == words["handler"]), None)
-        known = known or Manifest(folder.name, words["handler"])
+        shown = [line.manifest for line in lines if line.manifest.handler == words["handler"]]
+        known = shown[0] if shown else Manifest(folder.name, words["handler"])
         return Source(folder, _completed(known, folder), f"the setting handler is {words['handler']}")
     if len(lines) == 1:
         return Source(folder, _completed(lines[0].manifest, folder), _reason(lines[0]))

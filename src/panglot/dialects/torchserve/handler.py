@@ -63,7 +63,13 @@ def find(script: Path) -> Handler | None:
 def _named_like_data(function: Function) -> bool:
     """Whether a function `handle` takes what this platform gives: many other programs have a `handle` too."""
     names = [argument.arg for argument in function.args.args]
-    return names[1] in ("context", "ctx", "_context", "_") and names[0] in ("data", "_data", "batch", "requests", "rows")
+    return names[1] in ("context", "ctx", "_context", "_") and names[0] in (
+        "data",
+        "_data",
+        "batch",
+        "requests",
+        "rows",
+    )
 
 
 def _takes(function: Function, count: int) -> bool:

@@ -57,7 +57,8 @@ class Manifest:
 
     def filled(self, **fields: str) -> Manifest:
         """This manifest, where empty with these."""
-        return dataclasses.replace(self, **{name: getattr(self, name) or value for name, value in fields.items()})
+        chosen: dict[str, Any] = {name: getattr(self, name) or value for name, value in fields.items()}
+        return dataclasses.replace(self, **chosen)
 
 
 def read(folder: Path) -> Manifest | None:

@@ -70,7 +70,9 @@ def _workers(numbers: Mapping[str, int], properties: Properties) -> WorkerCount 
     most = max(numbers.get("maxWorkers") or least, least)
     if not most:
         return None
-    return counts.exactly(most) if least in (0, most) and not (least == 0 and most > 1) else WorkerCount(least or 1, most)
+    return (
+        counts.exactly(most) if least in (0, most) and not (least == 0 and most > 1) else WorkerCount(least or 1, most)
+    )
 
 
 def _device(table: Mapping[str, Any]) -> str:
@@ -105,4 +107,6 @@ def refuse_unknown_device(table: Mapping[str, Any], file: Path) -> None:
     kind = table.get("parallelType")
     if kind and kind not in ("custom",):
         problem = f"parallelType {kind} starts several processes of torchrun for one worker, which is not served"
-        raise StartError(problem, file=str(file), fix="parallelType: custom, where the handler spreads its model itself")
+        raise StartError(
+            problem, file=str(file), fix="parallelType: custom, where the handler spreads its model itself"
+        )

@@ -75,8 +75,8 @@ class Properties:
         versions = table.get(name) if isinstance(table, dict) else None
         if not isinstance(versions, dict):
             return {}
-        of_version = versions.get(version) or next(iter(versions.values()), {})
-        return of_version if isinstance(of_version, dict) else {}
+        chosen: Any = versions.get(version) or next(iter(versions.values()), None)
+        return chosen if isinstance(chosen, dict) else {}
 
     def _error(self, problem: str, key: str) -> StartError:
         return StartError(problem, file=str(self.file or FILE), line=self.lines.get(key, 0))

@@ -136,9 +136,9 @@ class TorchServe(Dialect):
             return Problem(503, "script_error", UNSUPPORTED)
         known = getattr(sys.modules.get("ts.utils.util"), "PredictionException", None)
         if known is not None and isinstance(error, known):
-            code = error.error_code  # type: ignore[attr-defined]
+            code = error.error_code
             status = code if type(code) is int and 200 <= code <= 599 else 500
-            return Problem(status, "prediction", str(error.message))  # type: ignore[attr-defined]
+            return Problem(status, "prediction", str(error.message))
         self._hint(devices.explain(error))
         if isinstance(error, MemoryError) or "CUDA" in message_of(error):
             return Problem(507, "out_of_resources", OUT_OF_RESOURCES)

@@ -39,7 +39,7 @@ class Writer:
         kind, body, warning = self._body(value)
         if request.head.content_type == GRPC:
             return Answer("application/grpc", protobuf.message(1, bytes(body)))
-        lines = [line for line in head_lines(processor)]
+        lines = head_lines(processor)
         content_type = str(processor.get_response_header("content-type") or kind)
         status = processor.get_response_status_code()
         if type(status) is not int or not 200 <= status <= 599:

@@ -11,7 +11,7 @@ from ts.handler_utils.timer import timed
 from ts.utils.util import list_classes_from_module, load_label_mapping
 
 
-class BaseHandler(abc.ABC):
+class BaseHandler(abc.ABC):  # noqa: B024  as in the original, whose children may be abstract
     """Loads TorchScript, weights with a model's class, or ONNX; `preprocess`, `inference` and `postprocess`."""
 
     def __init__(self):
