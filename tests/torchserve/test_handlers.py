@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -206,11 +208,17 @@ def test_every_form_of_an_archive_is_served(tmp_path: Path, ending: str) -> None
         assert (described["modelVersion"], described["batchSize"], described["maxBatchDelay"]) == ("3.0", 4, 300)
 
 
+@pytest.mark.document("torchserve.26")
+@pytest.mark.parametrize("envelope", ["json", "kserve"])
+def test_an_envelope_takes_instances_and_gives_predictions(envelope: str) -> None:
+    with serving("torchserve_doubling", "--service-envelope", envelope) as server:
+        answer = server.client.post("/v1/models/torchserve_doubling:predict", json={"instances": [1, 2]})
+        assert json.loads(answer.text) == {"predictions": [2, 4]}
+
+
 @pytest.mark.document("torchserve.02", "torchserve.05")
 def test_a_base_handler_loads_weights_into_the_models_class(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    import shutil
-
     folder = tmp_path / "torchserve_torch"
     shutil.copytree(PACKAGES / "torchserve_torch", folder)
     weights = {"layer.weight": torch.tensor([[1.0, 1.0]]), "layer.bias": torch.tensor([0.5])}

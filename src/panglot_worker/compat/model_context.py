@@ -17,7 +17,7 @@ class RequestHeaders(Dict[str, Any]):
     """
 
     def __missing__(self, name: str) -> Any:
-        return dict.__getitem__(self, self._spelled(name))
+        return super().__getitem__(self._spelled(name))
 
     def get(self, name: str, default: Any = None) -> Any:
         try:
@@ -26,7 +26,7 @@ class RequestHeaders(Dict[str, Any]):
             return default
 
     def __contains__(self, name: object) -> bool:
-        if dict.__contains__(self, name):
+        if super().__contains__(name):
             return True
         return isinstance(name, str) and any(name.lower() == key.lower() for key in self)
 

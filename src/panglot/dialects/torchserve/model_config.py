@@ -21,7 +21,7 @@ NUMBERS = (
 )  # fmt: skip
 REFUSED = {
     "sequenceBatching": "sequences, which keep a client's requests with one worker, are not served",
-    "continuousBatching": "continuous batching, where a handler is called again for requests it has begun, is not served",
+    "continuousBatching": "continuous batching, where a handler is called again for running requests, is not served",
 }
 """What needs a scheduler that Panglot does not have."""
 

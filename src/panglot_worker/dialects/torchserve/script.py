@@ -32,8 +32,11 @@ class LoadedHandler(NamedTuple):
 def load(package: Package, envelope: str) -> LoadedHandler:
     """Import the handler, and make its object. Raises ScriptError, and whatever the script raises."""
     module, function = _module(package), str(package.options["handler"]).partition(":")[2]
-    loaded = _function(module, function or "handle") or _object(module, package)
-    return loaded._replace(handle=_wrapped(loaded.handle, envelope, package)) if envelope else loaded
+    loaded: LoadedHandler = _function(module, function or "handle") or _object(module, package)
+    if not envelope:
+        return loaded
+    wrapped = _wrapped(loaded.handle, envelope, package)
+    return LoadedHandler(wrapped, loaded.initialize, loaded.name, loaded.summary)
 
 
 def _module(package: Package) -> ModuleType:
