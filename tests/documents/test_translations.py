@@ -8,7 +8,7 @@ from support import pages
 from support.server import ROOT
 from support.translations import Translation, fingerprint, translations
 
-IN_ENGLISH_ALONE = {"bentoml", "litserve", "torchserve", "triton"}
+IN_ENGLISH_ALONE = {"bentoml", "litserve", "triton"}
 COMING_FROM = [path.stem for path in (ROOT / "docs" / "coming-from").glob("*.md")]
 WANTED = {
     "README.md",

@@ -241,7 +241,7 @@ def test_a_base_handler_loads_weights_into_the_models_class(tmp_path: Path) -> N
     ],
 )
 def test_a_package_that_cannot_work_says_what_to_mend(package: str, sentence: str, fix: str) -> None:
-    done = panglot("serve", str(PACKAGES / package))
+    done = panglot("serve", str(PACKAGES / "broken" / package))
     assert done.returncode == 3
     assert sentence in done.stderr.replace("\n", " ")
     assert fix in done.stderr

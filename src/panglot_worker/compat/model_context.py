@@ -1,4 +1,4 @@
-"""The context of TorchServe and Multi Model Server, as handlers get it: the model, the requests, their answers."""
+"""The context of Multi Model Server and its successors, as handlers get it: the model, the requests, their answers."""
 
 from __future__ import annotations
 

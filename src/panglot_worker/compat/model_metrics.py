@@ -1,4 +1,4 @@
-"""`context.metrics` of TorchServe and Multi Model Server: what a handler measures, for /metrics."""
+"""`context.metrics` of Multi Model Server and its successors: what a handler measures, for /metrics."""
 
 from __future__ import annotations
 

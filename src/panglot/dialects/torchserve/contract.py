@@ -113,7 +113,8 @@ def error_writer(model: str) -> Any:
         }.get(fault.code, fault.message)
         if fault.code == "no_model" and not details.get("model"):
             message = fault.message
-        return _answer(status, KINDS.get(fault.code, "InternalServerException"), message)
+        kind = "ConflictStatusException" if status == 409 else KINDS.get(fault.code, "InternalServerException")
+        return _answer(status, kind, message)
 
     return error
 

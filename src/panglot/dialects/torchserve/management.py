@@ -131,7 +131,7 @@ async def register(administration: ModelAdministration, request: Request) -> Res
     wanted = request.query_params.get("model_name", name)
     if any(wanted in names(model) for model in administration.models()):
         problem = f"Model version {request.query_params.get('version', '1.0')} is already registered for model {wanted}"
-        raise RouteRefused(Fault(409, "conflict", problem))
+        raise RouteRefused(Fault(409, "not_loaded", problem))
     await administration.load(name)
     model = administration.find(name)
     workers = _number(request, "initial_workers", 0)
@@ -172,7 +172,7 @@ def set_default(administration: ModelAdministration, request: Request) -> Respon
     model = administration.find(name, version)
     if model is not administration.find(name):
         problem = "the newest version of a model is its default here, and no other can be"
-        raise RouteRefused(Fault(403, "conflict", problem))
+        raise RouteRefused(Fault(403, "not_loaded", problem))
     return _status(f'Default version successfully updated for model "{name}" to "{version}"')
 
 

@@ -67,6 +67,7 @@ class TorchServe(Dialect):
         return Stages(decode=self.reader.read, infer=self.infer, encode=self.encode, infer_batch=batch)
 
     def describe(self) -> Description:
+        """The handler by its name and docstring, and the example of the package."""
         described: Dict[str, Any] = {
             "entry": self.handler.name, "summary": self.handler.summary, "any_status": True, "response_schema": {},
         }  # fmt: skip
@@ -138,10 +139,10 @@ class TorchServe(Dialect):
         if known is not None and isinstance(error, known):
             code = error.error_code
             status = code if type(code) is int and 200 <= code <= 599 else 500
-            return Problem(status, "prediction", str(error.message))
+            return Problem(status, "script_error", str(error.message))
         self._hint(devices.explain(error))
         if isinstance(error, MemoryError) or "CUDA" in message_of(error):
-            return Problem(507, "out_of_resources", OUT_OF_RESOURCES)
+            return Problem(507, "script_error", OUT_OF_RESOURCES)
         return Problem(503, "script_error", FAILED)
 
     def _hint(self, text: str) -> None:

@@ -24,6 +24,7 @@ class Measurements:
         self._known: Dict[str, None] = {}
 
     def add(self, measured: Measured) -> None:
+        """Note a value under the script's own name, with its dimensions as labels."""
         labels = ",".join('%s="%s"' % (_name(key), _plain(text)) for key, text in measured.labels.items())
         name = _name(measured.name)
         if measured.kind is MetricTypes.COUNTER:
