@@ -481,6 +481,39 @@ AZUREML = Platform(
 )
 
 
+# sagemaker
+
+
+def model_server(status: int, message: str = TEXT, kind: str = TEXT, **options: Any) -> Form:
+    return Form(status, JSON, {"code": status, "type": kind, "message": message}, **options)
+
+
+SAGEMAKER = Platform(
+    name="sagemaker",
+    package="sagemaker",
+    ask=lambda order: Asked("/invocations", as_json(order)),
+    other_paths=("/endpoints/any-name/invocations",),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    credentials={"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20260101/eu-west-1/sagemaker/aws4_request"},
+    health={"/ping": Form(200, JSON, {"status": "Healthy"})},
+    not_ready={"/ping": Form(500, JSON, {"status": "Unhealthy"}, RETRY)},
+    broken=Asked("/invocations", b"\xff"),
+    undecodable=Form(500, PLAIN, Some("'utf-8' codec can't decode .*")),
+    unauthorized=model_server(401),
+    too_large=model_server(413, kind="RequestEntityTooLargeException"),
+    timeout=model_server(500, kind="InternalServerException"),
+    failed=Form(500, PLAIN, TEXT),
+    tells_why=True,
+    died=model_server(500, "Worker died.", "InternalServerException"),
+    poisonous=model_server(422),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=model_server(404, kind="ResourceNotFoundException"),
+    wrong_method=model_server(405, kind="MethodNotAllowedException"),
+    loading=model_server(503, kind="ServiceUnavailableException"),
+    queue_full=model_server(503, Some("No worker is available to serve request for model: .*")),
+)
+
+
 # truss
 
 
@@ -597,5 +630,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, TRUSS, MLFLOW, TORCHSERVE, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, SAGEMAKER, TRUSS, MLFLOW, TORCHSERVE, OUTSIDE,
 )  # fmt: skip

@@ -58,6 +58,7 @@ SERVED = {
     "truss": "truss_openai",
     "mlflow": "mlflow_any",
     "torchserve": "torchserve_echo",
+    "sagemaker": "sagemaker_ops",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 

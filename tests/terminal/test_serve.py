@@ -29,6 +29,7 @@ RIGHT = {
     "megflow/digits": '"digit": ?7',
     "modelarts": r'"digits": \[7\]',
     "paddle": '"class_id":3',
+    "sagemaker": r'"digits": \[7, 3\]',
     "tiinfer": r'"digits":\[7\]',
     "truss": r'"digits": \[7, 3\]',
     "triton": r'"DIGIT":\[\[7\]\]',

@@ -166,9 +166,15 @@ class SageMaker(Dialect):
             raise Refused(error) from error
 
     def accept(self, request: Request) -> str:
-        """The header Accept as it came; the default where the client accepts anything."""
+        """The header Accept as it came; where the client accepts anything, the default.
+
+        A list with `*/*` in it, as browsers and axios send it, is its first type that the toolkit can write.
+        """
         accept = request.head.accept.decode("latin-1")
-        return accept if accept and accept != bodies.ANY else self.container.default_accept
+        if bodies.ANY not in accept:
+            return accept or self.container.default_accept
+        known = (kind for kind in bodies.parse_accept(accept) if kind in bodies.WRITERS)
+        return next(known, self.container.default_accept)
 
     def decode(self, request: Request) -> Any:
         """What `predict_fn` gets where the script has no `input_fn`. Raises Refused."""
