@@ -57,6 +57,17 @@ def test_scikit_learn() -> None:
         assert server.client.post("/execution-parameters").status_code == 405
 
 
+@pytest.mark.document("sagemaker.23")
+def test_scikit_learn_without_output_fn(tmp_path: Path) -> None:
+    folder = copied("sagemaker_flask", tmp_path / "defaults")
+    script = folder / "code" / "inference.py"
+    script.write_text(script.read_text().replace("def output_fn", "def unused"))
+    with serving(folder) as server:
+        assert send(server, "[[1, 2]]").json() == [[2.0, 4.0]]
+        refused = send(server, "[[1, 2]]", accept="image/png")
+        assert (refused.status_code, refused.json()["error"]) == (406, "UnsupportedFormatError")
+
+
 @pytest.mark.document("sagemaker.26")
 def test_xgboost(tmp_path: Path) -> None:
     xgboost = pytest.importorskip("xgboost")

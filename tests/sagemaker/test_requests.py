@@ -171,6 +171,14 @@ def test_defaults_for_bodies(defaults: Server) -> None:
     assert send(defaults, "[[1]]", accept="image/png, text/csv").headers["content-type"] == "text/csv"
 
 
+@pytest.mark.document("sagemaker.13")
+def test_sparse_matrices_of_scipy(defaults: Server) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    stream = BytesIO()
+    sparse.save_npz(stream, sparse.csr_matrix(np.eye(2)))
+    assert send(defaults, stream.getvalue(), "application/x-npz").json() == [[2.0, 0.0], [0.0, 2.0]]
+
+
 @pytest.mark.document("sagemaker.15")
 @pytest.mark.parametrize(
     ("kind", "accept"), [("text/plain", "*/*"), (JSON + "; charset=utf-8", "*/*"), (JSON, "image/png")]

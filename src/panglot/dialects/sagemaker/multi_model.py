@@ -36,7 +36,7 @@ async def load(models: ModelAdministration, request: Request) -> Response:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RouteRefused(Fault(400, "bad_request", 'the body must be {"model_name": ..., "url": ...}')) from None
     if any(model.name == name for model in models.models()):
-        raise RouteRefused(Fault(409, "conflict", f"Model {name} is already registered."))
+        raise RouteRefused(Fault(409, "bad_request", f"Model {name} is already registered."))
     await models.load(str(name))
     return _answer({"status": f"Workers started for the model {name}"})
 

@@ -8,6 +8,8 @@ def model_fn(model_dir):
 
 
 def predict_fn(data, model):
+    if hasattr(data, "toarray"):
+        return data.toarray() * model
     if data.shape and data.shape[-1] == 3:
         return {"a": np.float32(1.5), "shape": list(data.shape)}
     if data.size == 5:
