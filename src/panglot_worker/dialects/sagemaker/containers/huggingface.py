@@ -91,6 +91,7 @@ class HuggingFace(Container):
         return model(inputs, **parameters) if parameters is not None else model(inputs)
 
     def output_fn(self, prediction: Any, accept: str) -> Tuple[Any, str]:
+        """The body by exactly the type that the client accepts. Raises UnsupportedFormatError."""
         if accept == bodies.JSON:
             return written(prediction), accept
         if accept == bodies.NPY:
