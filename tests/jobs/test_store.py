@@ -227,6 +227,8 @@ def test_after_a_kill_every_accepted_job_is_there(tmp_path: Path) -> None:
     again = Opened(killed_copy(tmp_path / "jobs", tmp_path / "copy"))
     states = {name: again.read("get", name).state for name in (done.id, running.id, queued.id, once.id)}
     assert states == {done.id: DONE, running.id: QUEUED, queued.id: QUEUED, once.id: INTERRUPTED}
+    assert again.store.counts[("m", QUEUED)] == 2
+    assert again.store.counts[("m", RUNNING)] == 0
     assert again.read("answer", done.id).body == LARGE
     assert "1 files of bodies" in again.report[0]
     assert len(list((tmp_path / "copy" / "bodies").iterdir())) == 2

@@ -16,6 +16,7 @@ from panglot.engine.call import Call, CallProgress, Fault, MemoryQuota
 from panglot.jobs.job import (
     DISK,
     QUEUED,
+    STATES,
     UNAVAILABLE,
     Claimed,
     Job,
@@ -88,6 +89,8 @@ class JobBoard:
         """Called when a receiver of webhooks may have something to be told."""
         self.ended: Counter[tuple[str, int]] = Counter()
         """Jobs that have ended, by model and state."""
+        self.webhooks: Counter[str] = Counter()
+        """Tries to tell receivers of webhooks by outcome: delivered, failed, dropped."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = self._stopping = False
         self._claiming: set[str] = set()
@@ -299,6 +302,26 @@ class JobBoard:
     def count(self, model: str, state: int) -> int:
         """How many jobs of a model are in a state."""
         return self.store.counts[model, state]
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        """Name, help, labels and value of each figure of /metrics; none while no job was ever stored."""
+        if not self._is_open:
+            return []
+        store = self.store
+        shown: Counter[tuple[str, str]] = Counter()
+        for (model, state), count in store.counts.items():
+            shown[model, STATES[state]] += count
+        gauges: list[tuple[str, str, dict[str, str], float]] = [
+            ("panglot_jobs", "jobs by model and state", {"job_model": model, "state": state}, count)
+            for (model, state), count in sorted(shown.items())
+        ]
+        gauges.append(("panglot_jobs_bytes", "bytes of bodies and answers of jobs", {}, store.bytes))
+        gauges.append(("panglot_jobs_commits", "transactions of the store of jobs", {}, store.commits))
+        gauges.append(("panglot_jobs_commit_seconds", "seconds that these took in all", {}, store.commit_seconds))
+        gauges.append(("panglot_jobs_refused", "1 while no job is accepted: the disk", {}, float(bool(store.trouble))))
+        for outcome, count in sorted(self.webhooks.items()):
+            gauges.append(("panglot_webhooks", "tries to tell webhooks, by outcome", {"outcome": outcome}, count))
+        return gauges
 
     # Running
 

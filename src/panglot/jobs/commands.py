@@ -133,6 +133,7 @@ class JobTables:
                 self._end(job, FAILED, now, fault_text("server_died", message))
             else:
                 self.database.execute("UPDATE job SET state = 0, due = expires WHERE seq = ?", (job.seq,))
+                self._move(job, QUEUED)
         return len(running)
 
     # Submitting

@@ -79,8 +79,7 @@ class WebhookSender:
         self.allowed = allowed
         self.keys = keys
         self.make_body = make_body
-        self.outcomes: Counter[str] = Counter()
-        """Tries by outcome: delivered, failed, dropped."""
+        self.outcomes = board.webhooks
         self._sending: set[int] = set()
         self._hosts: Counter[str] = Counter()
         self._looking = self._again = False

@@ -297,40 +297,26 @@ class Settings:
     )  # fmt: skip
     admin_token_file: str = setting("", "file that holds that token", "str", group=MODELS, metavar="FILE")
 
-    jobs: str = setting(
-        "", "folder that jobs are stored in; without it they are in memory, and a restart loses them", "str",
-        group=JOBS, metavar="DIR",
-    )  # fmt: skip
-    jobs_count: int = setting(
-        0, "jobs that may be stored, ended ones included; beyond it 429 [a million; in memory 1000]", "int", group=JOBS,
-        least=0,
-    )  # fmt: skip
-    jobs_bytes: int = setting(
-        0, "bytes of their bodies and answers; beyond it 429 [10 GiB; in memory 64 MiB]", "size", group=JOBS, least=0
-    )
-    jobs_queued: int = setting(
-        0, "jobs of one model that may wait; beyond it 429; 0: as many as there may be", "int", group=JOBS, least=0
-    )
-    jobs_lifetime: float = setting(
-        86400.0, "how long a job may wait before it expires", "seconds", group=JOBS, least=1, scope=MODEL
-    )
-    jobs_keep: float = setting(
-        3600.0, "how long a job and its answer are stored after its end", "seconds", group=JOBS, least=1, scope=MODEL
-    )
-    jobs_attempts: int = setting(
-        2, "how often a job is started where its worker dies or overruns", "int", group=JOBS, least=1, most=100,
-        scope=MODEL,
-    )  # fmt: skip
-    jobs_share: float = setting(
-        0.05, "share of the workers' time that jobs have however many requests come, from 0 to 1", "float", group=JOBS,
-        least=0, most=1, scope=MODEL,
-    )  # fmt: skip
-    jobs_workers: int = setting(
-        0, "workers that jobs of a model may use at once; 0: all", "int", group=JOBS, least=0, scope=MODEL
-    )
-    webhook_allow: tuple[str, ...] = setting(
-        (), "hosts that jobs may call back; none by default", "hosts", group=JOBS, metavar="HOST[:PORT]"
-    )
+    jobs: str = setting("", "folder that jobs are stored in; without it they are in memory, and a restart loses them",
+                        "str", group=JOBS, metavar="DIR")  # fmt: skip
+    jobs_count: int = setting(0, "jobs that may be stored, ended ones too; beyond it 429 [a million; in memory 1000]",
+                              "int", group=JOBS, least=0)  # fmt: skip
+    jobs_bytes: int = setting(0, "bytes of their bodies and answers; beyond it 429 [10 GiB; in memory 64 MiB]", "size",
+                              group=JOBS, least=0)  # fmt: skip
+    jobs_queued: int = setting(0, "jobs of one model that may wait; beyond it 429; 0: as many as may be stored", "int",
+                               group=JOBS, least=0)  # fmt: skip
+    jobs_lifetime: float = setting(86400.0, "how long a job may wait before it expires", "seconds", group=JOBS,
+                                   least=1, scope=MODEL)  # fmt: skip
+    jobs_keep: float = setting(3600.0, "how long a job and its answer are stored after its end", "seconds", group=JOBS,
+                               least=1, scope=MODEL)  # fmt: skip
+    jobs_attempts: int = setting(2, "how often a job is started where its worker dies or overruns", "int", group=JOBS,
+                                 least=1, most=100, scope=MODEL)  # fmt: skip
+    jobs_share: float = setting(0.05, "share of the workers' time that jobs have however many requests come, 0 to 1",
+                                "float", group=JOBS, least=0, most=1, scope=MODEL)  # fmt: skip
+    jobs_workers: int = setting(0, "workers that jobs of a model may use at once; 0: all", "int", group=JOBS, least=0,
+                                scope=MODEL)  # fmt: skip
+    webhook_allow: tuple[str, ...] = setting((), "hosts that jobs may call back; none by default", "hosts", group=JOBS,
+                                             metavar="HOST[:PORT]")  # fmt: skip
     webhook_secret_file: str = setting(
         "", "file with the secret that signs these calls; PANGLOT_WEBHOOK_SECRET holds it directly", "str", group=JOBS,
         metavar="FILE",

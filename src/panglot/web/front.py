@@ -84,7 +84,10 @@ class Front:
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"
-        return [("panglot_request_memory_bytes", about, {}, self.quota.used)]
+        own: list[tuple[str, str, dict[str, str], float]] = [
+            ("panglot_request_memory_bytes", about, {}, self.quota.used)
+        ]
+        return own if self.jobs is None else own + self.jobs.gauges()
 
     def is_public(self, path: bytes) -> bool:
         """Whether any client may request this path: it is answered even when connections run out."""

@@ -95,7 +95,7 @@ class Pool:
         if worker.batched and worker.batches.answered(before - left, left, now):
             self._begin(worker, now)
         dispatcher = self.dispatcher
-        if dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead:
+        if dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead or dispatcher.background:
             dispatcher.schedule_pump()
 
     def _hear(self, worker: Worker, replies: list[wire.Reply], now: float) -> None:

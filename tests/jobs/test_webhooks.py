@@ -1,0 +1,88 @@
+"""Receivers of webhooks are told what became of jobs: signed, tried again, over restarts too."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panglot.jobs.webhooks import refusal, secrets_of, signature
+from support.server import serving, wait_until
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Takes events; the first tries may be refused."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[dict[str, str], bytes]] = []
+        self.refuse = 0
+        super().__init__(("127.0.0.1", 0), Take)
+
+
+class Take(http.server.BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.refuse:
+            self.server.refuse -= 1
+            self.send_response(500)
+        else:
+            self.server.events.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            self.send_response(204)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_signature_is_that_of_the_reference() -> None:
+    keys = secrets_of("", SECRET)
+    signed = signature(keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_only_hosts_that_are_named_may_be_called() -> None:
+    assert refusal("http://127.0.0.1:9/x", ("127.0.0.1:9",)) == ""
+    for url in ("http://127.0.0.1:10/x", "http://example.com/", "file:///etc/passwd", "http://user@127.0.0.1:9/", ""):
+        assert refusal(url, ("127.0.0.1:9",)), url
+
+
+def test_a_receiver_is_told_signed_and_again_after_a_refusal(receiver: Receiver, tmp_path: Path) -> None:
+    host = f"127.0.0.1:{receiver.server_address[1]}"
+    flags = ("--jobs", str(tmp_path / "jobs"), "--webhook-allow", host)
+    hook = f'http://{host}/hook?a=1; events="started completed"'
+    with serving("job_steps", *flags, env={"PANGLOT_WEBHOOK_SECRET": SECRET}) as server:
+        receiver.refuse = 1
+        answer = server.client.post("/predict", json={"a": 1}, headers={"prefer": "respond-async", "job-webhook": hook})
+        job = answer.json()["id"]
+        wait_until(lambda: len(receiver.events) == 2, 60)
+        other = {"prefer": "respond-async", "job-webhook": "http://127.0.0.1:9/"}
+        refused = server.client.post("/predict", json={}, headers=other)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_webhook")
+    told = {json.loads(body)["type"]: (headers, json.loads(body), body) for headers, body in receiver.events}
+    headers, value, body = told["job.completed"]
+    assert headers["webhook-id"] == f"evt_{job}_completed"
+    assert (value["data"]["state"], value["data"]["answer"]) == ("done", {"echo": {"a": 1}})
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    assert headers["webhook-signature"] == signature(
+        [key], headers["webhook-id"], int(headers["webhook-timestamp"]), body
+    )
