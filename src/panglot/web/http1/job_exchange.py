@@ -29,12 +29,14 @@ PRIVATE = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 """Headers that are never stored."""
 
 
-def job_exchange(connection: HttpConnection, destination: Destination, began: float, head: RequestHead) -> Exchange:
-    """The exchange of a request that may become a job; an ordinary one where its route or its client says no."""
+def job_exchange(
+    connection: HttpConnection, destination: Destination, began: float, head: RequestHead
+) -> Exchange | None:
+    """The exchange of a request that may become a job; None where its route or its client says no."""
     route, preference = destination.route, asking.preference(head.prefer)
     always = route.job is not None and route.job.always
     if route.spooled or route.endless or not (always or preference.respond_async):
-        return Exchange(connection, connection.front, destination, began)
+        return None
     return JobExchange(connection, destination, began, head, preference)
 
 

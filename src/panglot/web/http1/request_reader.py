@@ -299,9 +299,8 @@ class RequestReader:
         head, parser, front = self.head, self.parser, self.front
         self.arrived = 0
         self.count += 1
-        minor = (
-            1 if parser.get_http_version() == "1.1" else admission.check_old_version(parser.get_http_version(), head)
-        )
+        version = parser.get_http_version()
+        minor = 1 if version == "1.1" else admission.check_old_version(version, head)
         if parser.should_upgrade():
             raise RequestRefused(admission.NO_UPGRADE, "upgrade")
         head.check(front, minor)
@@ -311,8 +310,7 @@ class RequestReader:
         destination = front.paths.find(method, path, query)
         if head.foreign:
             head.check_foreign(front, may_visit=destination is None and method in (b"GET", b"HEAD"))
-        self.phase = BODY
-        reserved = self.connection.reserved
+        self.phase, reserved = BODY, self.connection.reserved
         if reserved and not front.is_public(path):
             raise RequestRefused(admission.TOO_MANY_CONNECTIONS, "connections")
         if destination is None:
@@ -332,10 +330,9 @@ class RequestReader:
     def _exchange(self, destination: Destination, worker_head: bytes) -> Exchange:
         """The exchange of a request whose head is complete; `worker_head` is what `_worker_head` makes of it."""
         head, contract = self.head, destination.model.contract
-        if head.prefer or destination.route.job is not None:
-            exchange = job_exchange(self.connection, destination, self.since, head)
-        else:
-            exchange = Exchange(self.connection, self.front, destination, self.since)
+        may_be_job = head.prefer or destination.route.job is not None
+        job = job_exchange(self.connection, destination, self.since, head) if may_be_job else None
+        exchange = job or Exchange(self.connection, self.front, destination, self.since)
         exchange.request_id = head.request_id(self.front, contract.id_header)
         exchange.trace = head.trace
         if head.origin and self.front.origins:
@@ -364,9 +361,8 @@ class RequestReader:
             return
         if length >= exchange.model.settings.share_from > 0:
             exchange.buffer = exchange.model.engine.buffer(length)
-        self.reads_to = (
-            exchange.buffer.view[: length + 1] if exchange.buffer is not None else self.front.quota.for_pieces
-        )
+        buffer, pieces = exchange.buffer, self.front.quota.for_pieces
+        self.reads_to = buffer.view[: length + 1] if buffer is not None else pieces
 
     def _send_continue(self) -> None:
         """Tell a client that waits for it to send its body, once the earlier answers are written."""
