@@ -98,10 +98,10 @@ class ModelJobs(Protocol):
     """The jobs of one model, as `Model.jobs` gives them to the pages of a dialect. All raise RouteRefused."""
 
     async def find(self, name: str) -> JobState | None:
-        """A job by its id; None where there is none of this model, or its owner is another client."""
+        """A job by its id; None where this model has none. Whose it is, the page decides: see `JobState.job.owner`."""
 
-    async def by_key(self, key: str) -> JobState | None:
-        """A job by its `JobOptions.key`."""
+    async def by_key(self, key: str, owner: str = "") -> JobState | None:
+        """A job by its `JobOptions.key`, among those of an owner (`Access.owner` of the request's headers)."""
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
         """A job once it has ended, or as it is after so many seconds."""

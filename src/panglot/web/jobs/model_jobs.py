@@ -71,9 +71,9 @@ class JobsOfModel:
         with refusing():
             return self._own(await self._board.get(name)) if ID.fullmatch(name) else None
 
-    async def by_key(self, key: str) -> JobState | None:
+    async def by_key(self, key: str, owner: str = "") -> JobState | None:
         with refusing():
-            return self._own(await self._board.by_key("", self._model, key))
+            return self._own(await self._board.by_key(owner, self._model, key))
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
         with refusing():
