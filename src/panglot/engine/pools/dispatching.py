@@ -1,4 +1,4 @@
-"""Which worker gets which calls, and when: at once if it is free, early if all are busy and a full batch waits."""
+"""Which worker gets which calls, and when: at once if it is free, early if all are busy and enough calls wait."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from panglot.engine.pools import ahead
 from panglot.engine.pools.background import NO_JOB, ON_CREDIT, BackgroundQueue, InteractiveLoad
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.queue import MANY, Policy, Queue
+from panglot.engine.pools.recalling import Recalls
 from panglot.engine.pools.retries import Retries
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import Worker
 
-RECALL_AFTER = 0.1
-"""Seconds after which the calls behind a running one may be taken back, for a worker that is free."""
 LEAST_WAITING = 8
 """Calls that may wait in a later pool of a pipeline before the previous pool pauses."""
 
@@ -55,6 +54,7 @@ class Dispatcher:
         """How many requests, which are no jobs, there are at a time."""
         self.background: BackgroundQueue | None = None
         """The jobs that wait or run here; None while there are none."""
+        self.recalls = Recalls(self.workers, self.clock, self.take_back)
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -103,12 +103,14 @@ class Dispatcher:
             return
         if not self.queue.length and not self._call_back(now):
             return
-        takers = [worker for worker in self.workers if worker.free_slots(now) > 0]
+        workers = self.workers
+        many_wait = self.queue.length >= len(workers) and self._sends_next()
+        takers = [(worker, slots) for worker in workers if (slots := worker.free_slots(now, many_wait)) > 0]
         if not takers and self.sends_ahead:
             self._send_ahead(now)
         if len(takers) > 1:
-            takers.sort(key=lambda worker: len(worker.in_flight))
-        for position, worker in enumerate(takers):
+            takers.sort(key=lambda taker: len(taker[0].in_flight))
+        for position, (worker, slots) in enumerate(takers):
             wanted = self.queue.length
             if self.next is not None:
                 # Asked anew for each worker: what the worker before was fed is in flight now.
@@ -116,7 +118,7 @@ class Dispatcher:
             if wanted <= 0:
                 break
             share = math.ceil(wanted / (len(takers) - position))
-            self._feed(worker, worker.free_slots(now), share, now)
+            self._feed(worker, slots, share, now)
         # The previous pool may have paused because this queue was long.
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
@@ -154,6 +156,11 @@ class Dispatcher:
             self._pump_at(now + background.PAUSE, now)
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
+
+    def _sends_next(self) -> bool:
+        """Whether a worker may be sent a short call before it has answered the last."""
+        # What is called back may have begun, and a call that cannot be called back may wait for long.
+        return self.settings.ahead and (self.settings.rerun or len(self.workers) == 1)
 
     def _send_ahead(self, now: float) -> None:
         """All workers are busy: give each that will need it a full batch now, if there is one for all of them."""
@@ -233,6 +240,8 @@ class Dispatcher:
         counted = self.counted
         counted.batch_size.add(len(batch) if worker.batched else 1)
         worker.run(batch, now, not worker.batched, self.lending.lend if self.lending.size else None)
+        if len(worker.in_flight) > 1 and not self.recalls.watching and self.settings.rerun:
+            self.recalls.watch()
         # Calls that were sent ahead still wait: `Pool._begin` counts their time.
         if not batch[0].ahead:
             for call in batch:
@@ -244,16 +253,6 @@ class Dispatcher:
         lend = self.lending.lend if self.lending.size else None
         for call, worker in self.retries.ready(self.workers, lambda worker: worker.free_slots(now)):
             worker.run([call], now, not worker.batched, lend)
-
-    def relieve(self, worker: Worker, now: float) -> None:
-        """Take back the calls that wait behind a long one while another worker is free."""
-        if not self.settings.rerun or not (behind := worker.waiting_behind):
-            return
-        # Every part of a stream makes its worker look as if it had just begun.
-        if now - worker.busy_since < RECALL_AFTER and not worker.streams:
-            return
-        if any(candidate.free_slots(now) > 0 for candidate in self.workers if candidate is not worker):
-            self.take_back(worker, len(worker.in_flight) - behind)
 
     def take_back(self, worker: Worker, begun: int) -> None:
         """Put the calls that a worker has not begun back at the head of the queue."""

@@ -276,7 +276,6 @@ class Supervisor:
                     worker.kill()
             elif worker.state == READY:
                 worker.nudge()
-                self.pool.dispatcher.relieve(worker, now)
                 if not self._is_succeeded(worker) and (
                     why := self.wear.reason(worker, now, self.worker_log_fields(worker))
                 ):

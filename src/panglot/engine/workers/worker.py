@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 import select
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.memory.buffers import Arena, Leases
 from panglot.engine.pools.ahead import BatchProgress
+from panglot.engine.pools.recalling import RECALL_AFTER
 from panglot.engine.pools.slow_readers import StreamPause
 from panglot.engine.processes import process
 from panglot.engine.processes.family import MARK, Family
@@ -36,6 +38,8 @@ nothing can succeed in it any more, or with the machine it was on."""
 KILL_AFTER = 2.0
 STUCK = 0.005
 """Seconds after which the call it runs is no longer taken for one of about a millisecond."""
+NEXT_BELOW = 2000.0
+"""Microseconds that a call may take for the next one to be sent before it is answered."""
 LINGER = 0.5
 
 log = logging.getLogger("panglot.worker")
@@ -78,6 +82,10 @@ class Worker:
         """The most calls in one batch by lane, where a script has several and says it."""
         self.service_us = 0.0
         """How long an item takes, as learnt; the first one is sent alone."""
+        self.window = 1
+        """How many items are about a millisecond of work, which waits in the worker's socket."""
+        self.is_short = False
+        """Whether an item takes so little that the next one may be sent before it is answered."""
         self.served = self.memory_needed = 0
         """How many answers it has given; bytes of memory it used when it was ready, where somebody counts them."""
         self.reason, self.why = DIED, ""
@@ -273,11 +281,30 @@ class Worker:
         if self.leases.looked_at and not self.in_flight:
             self.link.send([wire.cancel_frame([], self.generation)])
 
-    def free_slots(self, now: float) -> int:
-        """How many more calls it may be given now."""
+    def learn_pace(self, took: int) -> None:
+        """Note how many microseconds an item took, where the script takes one at a time."""
+        self.service_us += (0.2 if self.served else 1.0) * (took - self.service_us)
+        self.window = max(1, min(32, int(1000 / (self.service_us + 1))))
+        self.is_short = self.service_us < NEXT_BELOW
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether it may be given calls, unless it has enough."""
+        return self.state == READY and not self.paused and self.reason != HUNG
+
+    def free_slots(self, now: float, many_wait: bool = False) -> int:
+        """How many more calls it may be given now; `many_wait`: there are enough for all workers to have a next one."""
+        calls = len(self.in_flight)
+        single = self.slots == 1 and not self.batched
+        window = 0
+        if single:
+            # The next call lies in its socket when it has answered the last: it does not wait for the front.
+            window = 2 if many_wait and self.is_short and self.window == 1 else self.window
+            # First of all, since most workers of a busy pool end here.
+            if calls > window // 2:
+                return 0
         if self.state != READY or self.paused or self.reason == HUNG:
             return 0
-        calls = len(self.in_flight)
         first = next(iter(self.in_flight.values())) if calls else None
         # This call is suspected of killing workers: whatever is sent behind it could be lost with it.
         if first is not None and first.alone:
@@ -289,8 +316,7 @@ class Worker:
         if first is not None and (first.chunks or now - self.busy_since > STUCK):
             # Nobody knows how long a stream takes, and each of its parts makes the worker look as if it had just begun.
             return 0
-        window = self.window()
-        return window - calls if calls <= window // 2 else 0
+        return window - calls
 
     def most_of(self, lane: str) -> int:
         """The most calls of a lane in one batch."""
@@ -312,11 +338,26 @@ class Worker:
         return self.slots > 1 or (self.batched and self.batches.begun > 1)
 
     @property
+    def begun(self) -> int:
+        """How many of its calls it has begun, as far as is known: all, the batch that runs, or one."""
+        calls = len(self.in_flight)
+        return calls if self.slots > 1 else min(calls, self.batches.begun if self.batched else 1)
+
+    @property
     def waiting_behind(self) -> int:
         """How many calls it was sent that wait for the one it runs, or for the batch."""
-        if self.slots > 1:
-            return 0
-        return max(0, len(self.in_flight) - (self.batches.begun if self.batched else 1))
+        return len(self.in_flight) - self.begun
+
+    @property
+    def first_waiting(self) -> Call | None:
+        """The first of the calls that wait for the one it runs, or for the batch."""
+        begun = self.begun
+        return next(itertools.islice(self.in_flight.values(), begun, None), None)
+
+    def is_held_up(self, now: float) -> bool:
+        """Whether what it runs takes longer than those who wait behind it could expect."""
+        # Every part of a stream makes its worker look as if it had just begun.
+        return now - self.busy_since > (RECALL_AFTER if self.batched else STUCK) or self.streams
 
     @property
     def streams(self) -> bool:
@@ -335,10 +376,6 @@ class Worker:
             return False
         first = next(iter(self.in_flight.values()), None)
         return first is not None and not first.alone and not first.chunks and not self.sent_ahead
-
-    def window(self) -> int:
-        """How many items are about a millisecond of work, which waits in the worker's socket; the first is alone."""
-        return max(1, min(32, int(1000 / (self.service_us + 1)))) if self.served else 1
 
     # Ending
 
