@@ -223,6 +223,21 @@ def test_a_long_call_in_a_thousand_holds_up_no_other(tmp_path: Path) -> None:
         assert max(runs.values()) <= 2
 
 
+def test_a_front_that_stood_still_takes_back_no_call_that_has_its_answer(two: Server, tmp_path: Path) -> None:
+    """When it goes on, its timers are late and the answers of its workers lie unread."""
+    notes, stop = Notes(tmp_path / "notes"), threading.Event()
+    with ThreadPoolExecutor(16) as threads:
+        asking = [threads.submit(ask_on, two, notes, number, stop) for number in range(16)]
+        for _ in range(5):
+            time.sleep(0.2)
+            with stopped(two):
+                time.sleep(0.3)
+        stop.set()
+        statuses = {id: status for asked in asking for id, status in asked.result().items()}
+    assert set(statuses.values()) == {200}
+    assert notes.runs() == dict.fromkeys(statuses, 1)
+
+
 @pytest.mark.parametrize("rerun", [True, False])
 def test_no_call_is_lost_or_doubled_while_workers_are_killed(tmp_path: Path, rerun: bool) -> None:
     notes = Notes(tmp_path / "notes")
