@@ -80,6 +80,8 @@ def contestants(options: argparse.Namespace, failures: dict[str, str]) -> list[C
     ]
     if options.before:
         found.append(Contestant("before", (*shlex.split(options.before), *flags), "/predict", True))
+    if options.only and "mosec" not in options.only.split(","):
+        return chosen(found, options)
     try:
         script = str(HERE / "mosec_half_millisecond.py")
         more = ("--address", "127.0.0.1", "--port", "{port}", "--log-level", "error")
@@ -87,6 +89,10 @@ def contestants(options: argparse.Namespace, failures: dict[str, str]) -> list[C
         found.append(Contestant("mosec", command, "/inference", False))
     except UnavailableError as error:
         failures["mosec"] = str(error)
+    return chosen(found, options)
+
+
+def chosen(found: Sequence[Contestant], options: argparse.Namespace) -> list[Contestant]:
     return [contestant for contestant in found if not options.only or contestant.name in options.only.split(",")]
 
 
@@ -180,13 +186,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that servers are stopped on the way out.
     failures: dict[str, str] = {}
-    chosen = contestants(options, failures)
-    results: dict[str, dict[int, Sample]] = {contestant.name: {} for contestant in chosen}
+    everyone = contestants(options, failures)
+    results: dict[str, dict[int, Sample]] = {contestant.name: {} for contestant in everyone}
     scenario = scenarios()["json"]
     with tempfile.TemporaryDirectory(prefix="fronts-") as scratch:
         for turn in range(options.rounds):
-            start = turn % max(len(chosen), 1)
-            for contestant in chosen[start:] + chosen[:start]:
+            start = turn % max(len(everyone), 1)
+            for contestant in everyone[start:] + everyone[:start]:
                 if contestant.name in failures:
                     continue
                 print(f"round {turn + 1} of {options.rounds}: {contestant.name}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Takes one call at a time, notes each in a file, and answers it after a good half of a millisecond or behind a gate."""
+"""Takes one call at a time, notes each in a file, and answers it after half a millisecond or behind a gate."""
 
 import os
 import time

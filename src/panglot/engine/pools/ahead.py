@@ -1,7 +1,8 @@
-"""Batches that busy workers are sent early, so that they go on without a pause. This module only decides.
+"""Batches and calls that busy workers are sent early, so that they go on without a pause. This module only decides.
 
-None shall have a batch in store while another worker has nothing to do. So a batch is sent ahead only when all workers
-are busy and there is a full one for each that has none, and it is called back when a worker becomes free first.
+Where calls run one by one, `Pace` says how many a worker may have. Of workers that take batches, none shall have a
+batch in store while another has nothing to do. So a batch is sent ahead only when all workers are busy and there is a
+full one for each that has none, and it is called back when a worker becomes free first.
 """
 
 from __future__ import annotations
@@ -16,6 +17,31 @@ SOON = 0.005
 """Seconds: a batch that is expected to begin within them is not called back."""
 OVERDUE = 0.1
 """Seconds after which a batch that should have ended may as well take for ever."""
+
+NEXT_BELOW = 2000.0
+"""Microseconds that a call may take for the next one to be sent before it is answered."""
+
+
+class Pace:
+    """How long a call takes in a worker that runs them one by one, and how many it may have therefore."""
+
+    __slots__ = ("most_if_many_wait", "service_us", "window")
+
+    def __init__(self) -> None:
+        self.service_us = -1.0
+        """Microseconds that a call takes, as learnt; negative: nothing is known, and the first call is sent alone."""
+        self.window = 1
+        """How many calls are about a millisecond of work."""
+        self.most_if_many_wait = 1
+        """How many it may have when all workers can have a next one: the next call of a worker lies in its socket when
+        it has answered the last, and does not wait for the front."""
+
+    def learn(self, took: int) -> None:
+        """Note how many microseconds a call took."""
+        before = self.service_us
+        self.service_us = now = took if before < 0 else before + 0.2 * (took - before)
+        self.window = window = max(1, min(32, int(1000 / (now + 1))))
+        self.most_if_many_wait = 2 if window == 1 and now < NEXT_BELOW else window
 
 
 class BatchProgress:

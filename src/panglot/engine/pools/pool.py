@@ -237,7 +237,7 @@ class Pool:
         if postprocess:
             stages[3].add(postprocess)
         if not worker.batched:
-            worker.learn_pace(decode + preprocess + inference + postprocess + encode)
+            worker.pace.learn(decode + preprocess + inference + postprocess + encode)
         worker.served += 1
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.memory.buffers import Arena, Leases
-from panglot.engine.pools.ahead import BatchProgress
+from panglot.engine.pools.ahead import BatchProgress, Pace
 from panglot.engine.pools.recalling import RECALL_AFTER
 from panglot.engine.pools.slow_readers import StreamPause
 from panglot.engine.processes import process
@@ -38,8 +38,6 @@ nothing can succeed in it any more, or with the machine it was on."""
 KILL_AFTER = 2.0
 STUCK = 0.005
 """Seconds after which the call it runs is no longer taken for one of about a millisecond."""
-NEXT_BELOW = 2000.0
-"""Microseconds that a call may take for the next one to be sent before it is answered."""
 LINGER = 0.5
 
 log = logging.getLogger("panglot.worker")
@@ -80,12 +78,7 @@ class Worker:
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
-        self.service_us = 0.0
-        """How long an item takes, as learnt; the first one is sent alone."""
-        self.window = 1
-        """How many items are about a millisecond of work, which waits in the worker's socket."""
-        self.is_short = False
-        """Whether an item takes so little that the next one may be sent before it is answered."""
+        self.pace = Pace()
         self.served = self.memory_needed = 0
         """How many answers it has given; bytes of memory it used when it was ready, where somebody counts them."""
         self.reason, self.why = DIED, ""
@@ -281,12 +274,6 @@ class Worker:
         if self.leases.looked_at and not self.in_flight:
             self.link.send([wire.cancel_frame([], self.generation)])
 
-    def learn_pace(self, took: int) -> None:
-        """Note how many microseconds an item took, where the script takes one at a time."""
-        self.service_us += (0.2 if self.served else 1.0) * (took - self.service_us)
-        self.window = max(1, min(32, int(1000 / (self.service_us + 1))))
-        self.is_short = self.service_us < NEXT_BELOW
-
     @property
     def takes_calls(self) -> bool:
         """Whether it may be given calls, unless it has enough."""
@@ -294,13 +281,10 @@ class Worker:
 
     def free_slots(self, now: float, many_wait: bool = False) -> int:
         """How many more calls it may be given now; `many_wait`: there are enough for all workers to have a next one."""
-        calls = len(self.in_flight)
-        single = self.slots == 1 and not self.batched
-        window = 0
-        if single:
-            # The next call lies in its socket when it has answered the last: it does not wait for the front.
-            window = 2 if many_wait and self.is_short and self.window == 1 else self.window
-            # First of all, since most workers of a busy pool end here.
+        calls, window = len(self.in_flight), 0
+        if self.slots == 1 and not self.batched:
+            window = self.pace.most_if_many_wait if many_wait else self.pace.window
+            # First of all: most workers of a busy pool end here.
             if calls > window // 2:
                 return 0
         if self.state != READY or self.paused or self.reason == HUNG:
