@@ -161,7 +161,10 @@ class Settings:
     )
     max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
     ahead: bool = setting(
-        True, "hand a busy worker its next full batch before it has answered, when all are busy", "bool", group=BATCHES
+        True,
+        "hand a busy worker its next full batch, or its next short call, before it has answered, when enough wait",
+        "bool",
+        group=BATCHES,
     )
     queue: int = setting(1024, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
