@@ -37,11 +37,17 @@ class Pace:
         it has answered the last, and does not wait for the front."""
 
     def learn(self, took: int) -> None:
-        """Note how many microseconds a call took."""
+        """Note how many microseconds a call took. `settle` makes it count."""
         before = self.service_us
-        self.service_us = now = took if before < 0 else before + 0.2 * (took - before)
-        self.window = window = max(1, min(32, int(1000 / (now + 1))))
-        self.most_if_many_wait = 2 if window == 1 and now < NEXT_BELOW else window
+        self.service_us = took if before < 0 else before + 0.2 * (took - before)
+
+    def settle(self) -> None:
+        """Compute anew how many calls the worker may have: once per frame of answers, not for each of them."""
+        service_us = self.service_us
+        if service_us < 0:
+            return
+        self.window = window = max(1, min(32, int(1000 / (service_us + 1))))
+        self.most_if_many_wait = 2 if window == 1 and service_us < NEXT_BELOW else window
 
 
 class BatchProgress:

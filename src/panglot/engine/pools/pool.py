@@ -92,7 +92,9 @@ class Pool:
         self.supervisor.restarts.fruitless = 0
         # Only final replies leave `in_flight`: a part of a stream does not bring the next batch nearer.
         left = len(worker.in_flight)
-        if worker.batched and worker.batches.answered(before - left, left, now):
+        if not worker.batched:
+            worker.pace.settle()
+        elif worker.batches.answered(before - left, left, now):
             self._begin(worker, now)
         dispatcher = self.dispatcher
         if dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead or dispatcher.background:
