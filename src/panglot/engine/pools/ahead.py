@@ -1,6 +1,6 @@
 """Batches and calls that busy workers are sent early, so that they go on without a pause. This module only decides.
 
-Where calls run one by one, `Pace` says how many a worker may have. Of workers that take batches, none shall have a
+Where calls run one by one, `WorkerPace` says how many a worker may have. Of workers that take batches, none shall have a
 batch in store while another has nothing to do. So a batch is sent ahead only when all workers are busy and there is a
 full one for each that has none, and it is called back when a worker becomes free first.
 """
@@ -22,7 +22,7 @@ NEXT_BELOW = 2000.0
 """Microseconds that a call may take for the next one to be sent before it is answered."""
 
 
-class Pace:
+class WorkerPace:
     """How long a call takes in a worker that runs them one by one, and how many it may have therefore."""
 
     __slots__ = ("most_if_many_wait", "service_us", "window")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.memory.buffers import Arena, Leases
-from panglot.engine.pools.ahead import BatchProgress, Pace
+from panglot.engine.pools.ahead import BatchProgress, WorkerPace
 from panglot.engine.pools.recalling import RECALL_AFTER
 from panglot.engine.pools.slow_readers import StreamPause
 from panglot.engine.processes import process
@@ -78,7 +78,7 @@ class Worker:
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
-        self.pace = Pace()
+        self.pace = WorkerPace()
         self.served = self.memory_needed = 0
         """How many answers it has given; bytes of memory it used when it was ready, where somebody counts them."""
         self.reason, self.why = DIED, ""
