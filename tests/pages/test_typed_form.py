@@ -25,7 +25,9 @@ from panglot import File
 def predict(file: File, boxes: list[list[int]] = [], size: Literal[1, 2] = 2, loud: bool = True) -> list:
     return [file.name, boxes, size, loud]
 """
-NAMES = "[...document.querySelectorAll('form.request .field')].map(one => one.textContent.trim().split(/\\W/)[0])"
+NAMES = (
+    "[...document.querySelectorAll('form.request .field .label')].map(one => one.textContent.trim().split(/\\W/)[0])"
+)
 DONE = "Number(document.querySelector('.result').dataset.done ?? 0)"
 
 

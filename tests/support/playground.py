@@ -43,7 +43,7 @@ def put(browser: Browser, selector: str, value: object) -> None:
 
 def press(browser: Browser, selector: str, words: str) -> None:
     """Click the one of these elements that says so."""
-    browser.run(f"[...document.querySelectorAll('{selector}')].find((one) => one.innerText === '{words}').click()")
+    browser.run(f"[...document.querySelectorAll('{selector}')].find((one) => one.textContent === '{words}').click()")
 
 
 def choose_route(browser: Browser, ending: str) -> None:

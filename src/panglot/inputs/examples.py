@@ -9,11 +9,15 @@ from typing import Any, NamedTuple, TypeGuard
 
 from panglot import inputs
 from panglot.errors import StartError
-from panglot.inputs.base import JSON, About, Base64, Body, ClientRequest, File, Form, Json, Whole, media_type
+from panglot.inputs.base import JSON, About, Base64, Body, ClientRequest, File, Form, Given, Json, Whole, media_type
 from panglot.inputs.curl_line import example, known_example
-from panglot.inputs.samples import LARGEST_JSON, sample
+from panglot.inputs.samples import LARGEST_JSON, files_in, sample
 from panglot.packages.package import Package
 from panglot_worker.files.package_files import UnreadableFile, json_value
+
+FOLDER = "examples"
+"""The folder of a package that has requests to try it with."""
+MOST_EXAMPLES = 24
 
 
 class Examples(NamedTuple):
@@ -31,7 +35,20 @@ def examples(package: Package, about: About) -> Examples:
         shown = _described(request, package.folder, files)
         if shown is not None and shown["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
             tries.append(shown)
+    for name, request in _gallery(package, about):
+        shown = _described(request, package.folder, files)
+        if shown is not None:
+            tries.append({**shown, "title": name})
     return Examples(tries, files)
+
+
+def _gallery(package: Package, about: About) -> Iterator[tuple[str, ClientRequest]]:
+    """The requests of the package's folder `examples/`: bodies in JSON, and files as the dialect sends them."""
+    for file in files_in(package.folder / FOLDER, MOST_EXAMPLES):
+        value = _read(file) if file.suffix == ".json" else ...
+        given = Given(file.name, file=file) if value is ... else Given(file.name, value=value)
+        with contextlib.suppress(StartError):
+            yield file.stem.replace("_", " ").replace("-", " "), inputs.make_request(about, given)
 
 
 def _known(package: Package, about: About) -> Iterator[ClientRequest]:

@@ -57,6 +57,14 @@ def picture(folder: Path) -> Given | None:
     return None
 
 
+def files_in(folder: Path, most: int) -> list[Path]:
+    """The first files of a folder by name, without large and hidden ones; none where there is no such folder."""
+    with contextlib.suppress(OSError):
+        files = [file for file in sorted(folder.iterdir()) if not file.name.startswith((".", "_"))]
+        return [file for file in files if file.is_file() and file.stat().st_size <= LARGEST_FILE][:most]
+    return []
+
+
 def of_type(folder: Path, content_type: str, preferred: str = "") -> Path | None:
     """The file of this name, or else the first of this type, such as image/png or image/*; None when there is none."""
     if preferred and (folder / preferred).is_file():

@@ -28,10 +28,10 @@ DEEPEST = 8
 
 
 def of_result(function: Callable[..., Any]) -> Schema:
-    return of_hint(_hints(function).get("return", Any))
+    return of_hint(hints_of(function).get("return", Any))
 
 
-def _hints(function: Callable[..., Any]) -> Dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> Dict[str, Any]:
     """The type hints of a function or class; none where one cannot be evaluated, which must not stop a load."""
     try:
         return typing.get_type_hints(function)
@@ -86,7 +86,7 @@ def _of_class(hint: type, depth: int) -> Schema:
     if issubclass(hint, enum.Enum):
         return {"enum": [member.value for member in hint]}
     if dataclasses.is_dataclass(hint):
-        hints = _hints(hint)
+        hints = hints_of(hint)
         required = [
             field.name
             for field in dataclasses.fields(hint)
@@ -94,7 +94,7 @@ def _of_class(hint: type, depth: int) -> Schema:
         ]
         return _object({name: of_hint(value, depth) for name, value in hints.items()}, required)
     if hasattr(hint, "__total__") and hasattr(hint, "__annotations__"):
-        hints = _hints(hint)
+        hints = hints_of(hint)
         required = sorted(getattr(hint, "__required_keys__", hints if getattr(hint, "__total__", True) else ()))
         return _object({name: of_hint(value, depth) for name, value in hints.items()}, required)
     return {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import enum
 from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional
 
+from panglot_worker.hints import choices
 from panglot_worker.hints.kind import NO_EXAMPLE, Kind, Reader, Schema, json_value
 from panglot_worker.hints.misfit import Gathering, Misfit, must_be
 
@@ -104,15 +106,24 @@ class Fields:
                 if field.kind.example is NO_EXAMPLE:
                     return NO_EXAMPLE
                 example[name] = field.kind.example
-            elif is_json(field.default):
-                example[name] = _listed(field.default)
+            elif is_json(_spelled(field.default)):
+                example[name] = _listed(_spelled(field.default))
         return example
 
 
 def _with_default(field: NamedKind) -> Schema:
-    if field.required or not is_json(field.default) or "$ref" in field.kind.schema:
+    default = _spelled(field.default)
+    if field.required or not is_json(default) or "$ref" in field.kind.schema:
         return field.kind.schema
-    return {**field.kind.schema, "default": _listed(field.default)}
+    return {**field.kind.schema, "default": _listed(default)}
+
+
+def _spelled(default: Any) -> Any:
+    """A default as a request spells it: a member of an Enum by its value, or by its name where JSON has no such."""
+    if not isinstance(default, enum.Enum):
+        return default
+    plain = all(type(member.value) in choices.PLAIN for member in type(default))
+    return default.value if plain else default.name
 
 
 def is_json(value: Any) -> bool:

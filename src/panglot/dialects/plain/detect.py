@@ -55,6 +55,7 @@ def detect(path: Path) -> Package | None:
             "uses_request": uses_requests(tree, script),
             "routes": {route.path: route.for_worker() for route in routes},
             **dict.fromkeys(lines, True),
+            "pictures": "chat" in lines and names_pictures(tree),
         },
     )
 
@@ -62,6 +63,11 @@ def detect(path: Path) -> Package | None:
 def find_routes(tree: ast.Module, script: Path, config: Path | None) -> list[Route]:
     """The routes of the script's own, whose functions may be in its Model too. Raises StartError."""
     return routes_in(tree, [*methods_of_model(tree), *tree.body], script, config)
+
+
+def names_pictures(tree: ast.Module) -> bool:
+    """Whether a script looks for pictures in messages, which are parts of the type `image_url`."""
+    return any(isinstance(node, ast.Constant) and node.value == "image_url" for node in ast.walk(tree))
 
 
 def methods_of_model(tree: ast.Module) -> list[ast.stmt]:

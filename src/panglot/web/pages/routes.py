@@ -86,6 +86,19 @@ def asset(front: Front, request: Request) -> Response:
     return answer if answer is not None else _not_found("the pages have no such file", request)
 
 
+def frame(front: Front, request: Request) -> Response:
+    """The frame that shows an answer of HTML. Whatever is in it runs no script and asks for nothing."""
+    return Response(front.assets.template("frame.html").template, headers=FRAME, media_type="text/html")
+
+
+FRAME = {
+    "content-security-policy": "sandbox allow-same-origin; default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:; media-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+
+
 # For the playground
 
 
@@ -108,6 +121,8 @@ def _to_try(model: Model, start: str) -> dict[str, Any]:
         "name": seen(model.name),
         "start": start,
         "described": bool(model.description),
+        "summary": seen(model.api.get("summary") or ""),
+        "max_body": model.settings.max_body or None,
         "requests": [{**request, "path": start + request["path"]} for request in known],
         "files": sorted(files),
     }
@@ -200,6 +215,7 @@ ROUTES = (
     Page("/status/events", ADMIN, status_events),
     Page("/status/{name}", ADMIN, request_data),
     Page("/reload", ADMIN, reload_model, methods=("POST",)),
+    Page("/pages/frame", PUBLIC, frame),
     Page("/pages/{name}", PUBLIC, asset),
     Page("/login", PUBLIC, is_known),
     Page("/login", ADMIN, log_in, methods=("POST",)),

@@ -14,7 +14,7 @@ from panglot.web.pages.assets import Assets
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "worker-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; base-uri 'none'; "
+    "worker-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; frame-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",

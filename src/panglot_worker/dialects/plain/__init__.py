@@ -136,7 +136,8 @@ class Plain(Dialect):
 
     def _summary(self, entry: Any) -> str:
         """What the author wrote about it: the class, the function, or the script."""
-        written = (schema.documentation(self.owner), schema.documentation(entry), schema.documentation(self.module))
+        of_class = schema.documentation(self.owner) if self.owner is not self.module else None
+        written = (of_class, schema.documentation(entry), schema.documentation(self.module))
         return next((text for text in written if text), "")
 
     def example_of(self, endpoint: Endpoint) -> Any:

@@ -1,12 +1,13 @@
 // An answer, shown by its kind.
 
 import { h, say, tabs } from "./dom.js";
+import { markdown } from "./markdown.js";
 import { familyOf, inBase64, preview } from "./media.js";
 import { Exact, isNested, parse } from "./numbers.js";
 import { overlay } from "./overlay.js";
 import { labels, shapes } from "./shapes.js";
 import { bars, rowsOf, table, tree } from "./tree.js";
-import { bytes } from "./words.js";
+import { bytes, percent } from "./words.js";
 
 /** What to do about a status, in a sentence. */
 const ADVICE = {
@@ -32,10 +33,32 @@ export async function shown(answer, picture) {
   const text = isText(type) ? await answer.blob.text() : "";
   const value = parsed(text);
   if (answer.status >= 400) return failure(answer, value, text);
+  if (type === "text/html") return tabs("The answer as", [["Page", () => framed(text)], ["Source", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
+  if (type === "text/markdown") return tabs("The answer as", [["Text", () => markdown(text)], ["Source", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
+  if (type === "text/csv") return tabs("The answer as", [["Table", () => table(csv(text))], ["Source", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
   if (familyOf(type)) return h("div", { class: "media" }, preview(new File([answer.blob], "answer", { type }), "The answer"), download(answer.blob, type));
   if (value !== undefined) return values(value, text, picture);
   if (isText(type)) return h("pre", { class: "plain" }, text || "(nothing)");
   return answer.blob.size ? download(answer.blob, type) : h("p", { class: "hint" }, "An empty answer.");
+}
+
+/** HTML in a frame that may do nothing: it runs no scripts and asks for nothing, and has styles of its own. */
+function framed(text) {
+  const frame = h("iframe", { class: "framed", title: "The answer as a page", src: "pages/frame", sandbox: "allow-same-origin" });
+  frame.addEventListener("load", () => { frame.contentDocument.documentElement.innerHTML = text; });
+  return frame;
+}
+
+/** The rows of a table of text, as objects. */
+function csv(text) {
+  const rows = [[""]];
+  for (const [, quoted, plain, end] of text.matchAll(/"((?:[^"]|"")*)"|([^",\r\n]+)|(,|\r?\n)/g)) {
+    if (end === ",") rows.at(-1).push("");
+    else if (end) rows.push([""]);
+    else rows.at(-1)[rows.at(-1).length - 1] += quoted?.replaceAll('""', '"') ?? plain;
+  }
+  const [names, ...values] = rows.filter((row) => row.length > 1 || row[0]);
+  return (values ?? []).map((row) => Object.fromEntries((names ?? []).map((name, place) => [name || String(place + 1), row[place]])));
 }
 
 const isText = (type) => !type || /^text\/|json|xml|javascript|x-www-form/.test(type);
@@ -56,14 +79,19 @@ function values(value, text, picture) {
   const pictures = held(value);
   if (found.length) views.push(["Picture", () => overlay(picture, found)]);
   if (pictures.length) views.push(["Pictures", () => h("div", { class: "media" }, pictures.map((file) => preview(file, file.name)))]);
-  if (scored.length) views.push(["Labels", () => bars(scored)]);
-  if (typeof value === "string") views.push(["Text", () => h("pre", { class: "plain" }, value)]);
+  if (scored.length) views.push(["Labels", () => h("div", {}, headline(scored), bars(scored))]);
+  if (typeof value === "string") views.push(["Text", () => (isMarkdown(value) ? markdown(value) : h("pre", { class: "plain" }, value))]);
   if (isFlat(value)) views.push(["Values", () => facts(value)]);
   if (rows) views.push(["Table", () => table(rows)]);
   views.push(["JSON", () => tree(value)]);
   if (typeof value === "object") views.push(["Raw", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]);
   return tabs("The answer as", views);
 }
+
+/** The best label, large, with its share. */
+const headline = ([[label, score]]) => h("p", { class: "headline-answer" }, h("b", {}, label), " ", h("span", { class: "hint" }, percent(score)));
+
+const isMarkdown = (text) => /^(#{1,4} |```|[-*] |\d+\. |> |\|.*\|)/m.test(text) || /\*\*\S[^]*?\*\*/.test(text);
 
 /** Whether a value is an object of a few short values, fit to be read at a glance. */
 function isFlat(value) {
@@ -91,8 +119,14 @@ function download(blob, type) {
   return h("p", {}, h("a", { href: URL.createObjectURL(blob), download: `answer.${ending}` }, `Save the answer (${type || "bytes"}, ${bytes(blob.size)})`));
 }
 
+/** The sentence of an error, in the shapes that the platforms have for it. */
+function messageOf(value) {
+  if (typeof value === "string") return value;
+  return value?.error?.message ?? value?.message ?? [value?.error, value?.error_msg, value?.msg, value?.err_msg].find((one) => typeof one === "string");
+}
+
 function failure(answer, value, text) {
-  const message = value?.error?.message ?? value?.message ?? [value?.error, value?.error_msg, value?.msg, value?.err_msg].find((one) => typeof one === "string");
+  const message = value === undefined ? undefined : messageOf(value);
   const traceback = answer.headers.get("x-panglot-error");
   const retry = answer.headers.get("retry-after");
   const family = Math.floor(answer.status / 100) * 100;
@@ -101,6 +135,13 @@ function failure(answer, value, text) {
     traceback ? h("pre", { class: "plain code" }, traceback) : null,
     h("p", { class: "hint" }, ADVICE[answer.status] ?? ADVICE[family] ?? "", retry ? ` The server asks to wait ${retry} s.` : ""),
     value !== undefined && typeof value === "object" ? h("details", {}, h("summary", {}, "The whole answer"), tree(value)) : null);
+}
+
+/** A stream that broke off, and why, as far as the server tells it. */
+export function brokenOff({ message, lines }) {
+  return h("div", { class: "failure", role: "alert" },
+    h("p", { class: "message" }, `The stream broke off. ${message || "The script failed while it wrote its answer."}`),
+    lines ? h("pre", { class: "plain code" }, lines) : null);
 }
 
 /** What could not be sent at all, or was stopped. */
@@ -129,6 +170,11 @@ export class Stream {
   }
 
   add({ event, data }) {
+    if (event === "error" || data?.error?.message) {
+      this.element.append(h("div", { class: "failure", role: "alert" },
+        h("p", { class: "message" }, messageOf(data) ?? "The stream broke off."), h("p", { class: "hint" }, "What came before stands above; nothing more comes. The server's log says where it failed.")));
+      return;
+    }
     const piece = event && event !== "message" ? null : textOf(data);
     if (piece !== null && !this.list.isConnected) {
       this.text.append(piece);

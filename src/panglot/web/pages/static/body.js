@@ -41,7 +41,7 @@ function formEditor(way, changed) {
   })]);
   for (const [name, value] of Object.entries(way.fields ?? {})) {
     const known = fields.find(([other]) => other === name)?.[1];
-    if (known && value !== "...") known.write(parsed(known, value));
+    if (known && value !== "...") known.write(known.schema.nullable && value === "null" ? null : parsed(known, value));
   }
   function read() {
     const entries = [];
@@ -50,7 +50,8 @@ function formEditor(way, changed) {
       if (value === undefined && required.includes(name)) throw new Error(`${name} is missing.`);
       for (const single of [value].flat()) {
         if (single instanceof Blob) entries.push({ name, file: single });
-        else if (single !== undefined && !one.zone) entries.push({ name, text: typeof single === "string" ? single : JSON.stringify(single) });
+        // A form cannot say null: what is left out is what the script takes for nothing.
+        else if (single !== undefined && single !== null && !one.zone) entries.push({ name, text: typeof single === "string" ? single : JSON.stringify(single) });
       }
     }
     return { kind: "form", entries };

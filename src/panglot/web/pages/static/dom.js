@@ -38,6 +38,9 @@ export const byId = (id) => document.getElementById(id);
 let numbers = 0;
 export const newId = (start) => `${start}-${++numbers}`;
 
+/** Put these into an element in place of what is there; what is missing of them is left out. */
+export const show = (element, ...children) => element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+
 /** A row of tabs over panels. `entries` are `[name, make]`; a panel is made when it is first looked at. */
 export function tabs(label, entries) {
   const panel = h("div", { class: "panel", role: "tabpanel", tabindex: "0", id: newId("panel") });

@@ -6,20 +6,24 @@ import { isNested, number as exactly, parse } from "./numbers.js";
 import { resolved } from "./server.js";
 
 const LONG = 60;
+const WORDY = /text|prompt|sentence|content|message|question|query|document|passage|review|article|story|code|body/i;
 
 /** `{element, read, write}`. `read` gives undefined for a field that is left empty, and raises for one that is wrong. */
 export function field(document, name, given, { required = false, changed = () => {}, accept = "" } = {}) {
   const schema = flattened(document, given);
   const made = kinds(schema, { document, name, required, changed, accept });
+  const beside = made.control?.type === "checkbox";
   const about = schema.description ? h("p", { class: "hint", id: `${made.id}-about` }, schema.description) : null;
   if (about) made.control?.setAttribute("aria-describedby", about.id);
-  const label = h(made.group ? "span" : "label", { class: "label", for: made.group ? null : made.id, id: `${made.id}-label` },
-    name, required ? null : h("span", { class: "hint" }, " optional"));
+  if (required && made.control && !beside) made.control.required = true;
+  const label = h(made.group ? "span" : "label", { class: required && !beside ? "label needed" : "label", for: made.group ? null : made.id, id: `${made.id}-label` },
+    name);
+  if (beside) return { ...made, schema, element: h("div", { class: "field beside" }, made.element, label, about) };
   if (made.group) {
     made.element.setAttribute("role", "group");
     made.element.setAttribute("aria-labelledby", label.id);
   }
-  return { ...made, element: h("div", { class: "field" }, label, made.element, about) };
+  return { ...made, schema, element: h("div", { class: "field" }, label, made.element, about) };
 }
 
 /** Whether null is all that a schema takes; OpenAPI 3.0 has no type for it. */
@@ -29,8 +33,10 @@ const isNull = (schema) => schema.type === "null" || (schema.enum?.length === 1 
 function flattened(document, given) {
   const schema = resolved(document, given);
   const options = (schema.anyOf ?? schema.oneOf ?? []).map((one) => resolved(document, one)).filter((one) => !isNull(one));
-  if (options.length === 1) return { ...options[0], ...schema, anyOf: undefined, oneOf: undefined };
-  return schema;
+  const nullable = schema.nullable || options.length < (schema.anyOf ?? schema.oneOf ?? []).length || (schema.enum?.includes(null) ?? false);
+  const [whole] = schema.allOf?.length === 1 ? [resolved(document, schema.allOf[0])] : options.length === 1 ? options : [];
+  if (whole) return { ...whole, ...schema, nullable, allOf: undefined, anyOf: undefined, oneOf: undefined };
+  return { ...schema, nullable };
 }
 
 function kinds(schema, about) {
@@ -38,6 +44,7 @@ function kinds(schema, about) {
   if (isFile(schema)) return files(schema, about, false);
   if (schema.type === "array" && isFile(items)) return files(items, about, true);
   if (schema.enum) return choice(schema, about);
+  if (schema.type === "boolean" && schema.nullable) return choice({ ...schema, enum: [true, false] }, about);
   if (schema.type === "boolean") return toggle(schema, about);
   if (schema.type === "integer" || schema.type === "number") return number(schema, about);
   if (schema.type === "string") return text(schema, about);
@@ -59,13 +66,18 @@ function files(schema, { name, changed, accept }, multiple) {
 function choice(schema, { required, changed }) {
   const id = newId("field");
   const options = schema.enum.filter((one) => one !== null);
+  // A choice that has a default, and cannot be null, always has a value.
+  const always = !schema.nullable && (required || options.includes(schema.default));
   const control = h("select", { id, onchange: changed },
-    required ? null : h("option", { value: "" }, "–"),
+    always ? null : h("option", { value: "" }, schema.nullable ? "none" : "–"),
     options.map((one, place) => h("option", { value: place + 1 }, String(one))));
-  const write = (value) => { control.value = options.findIndex((one) => one === value || String(one) === value) + 1 || (required ? 1 : ""); };
-  write(schema.default);
-  return { id, control, element: control, write, read: () => (control.value ? options[control.value - 1] : undefined) };
+  const write = (value) => { control.value = options.findIndex((one) => one === value || String(one) === value) + 1 || (always ? 1 : ""); };
+  write(schema.default ?? undefined);
+  return { id, control, element: control, write, read: () => (control.value ? options[control.value - 1] : empty(schema)) };
 }
+
+/** What a field that is left empty says: null where that may be, and is not what the server takes it for anyway. */
+const empty = (schema) => (schema.nullable && schema.default !== null ? null : undefined);
 
 function toggle(schema, { changed }) {
   const id = newId("field");
@@ -90,7 +102,7 @@ function number(schema, { name, changed }) {
     if (slider) slider.value = value ?? least;
   }
   function read() {
-    if (control.value === "" && !control.validity.badInput) return undefined;
+    if (control.value === "" && !control.validity.badInput) return empty(schema);
     if (!control.validity.valid) throw new Error(`${name}: ${control.validationMessage}`);
     return exactly(control.value);
   }
@@ -99,7 +111,7 @@ function number(schema, { name, changed }) {
 
 function text(schema, { name, changed }) {
   const id = newId("field");
-  const long = (schema.maxLength ?? 0) > LONG || /text|prompt|sentence|content|message|question|query/i.test(name);
+  const long = (schema.maxLength ?? 0) > LONG || String(schema.default ?? "").length > LONG || WORDY.test(name);
   const control = h(long ? "textarea" : "input", {
     id, type: long ? null : "text", minlength: schema.minLength, maxlength: schema.maxLength, spellcheck: "false",
     rows: long ? 3 : null, ".value": schema.default ?? "", oninput: changed,
@@ -108,8 +120,8 @@ function text(schema, { name, changed }) {
   control.addEventListener("input", () => { touched = true; });
   return {
     id, control, element: control,
-    read: () => (control.value || touched ? control.value : undefined),
-    write: (value) => { touched = value !== undefined; control.value = value ?? ""; },
+    read: () => (control.value || (touched && !schema.nullable) ? control.value : empty(schema)),
+    write: (value) => { touched = value !== undefined && value !== null; control.value = value ?? ""; },
   };
 }
 

@@ -17,7 +17,10 @@ export function preview(file, name) {
   const ending = (file.name ?? "").split(".").slice(1).pop() ?? "";
   if (!family) return h("span", { class: "ending", "aria-hidden": "true" }, ending.slice(0, 5) || "file");
   const address = URL.createObjectURL(file);
-  if (family === "img") return h("img", { src: address, alt: name });
+  if (family === "img") {
+    const image = h("img", { src: address, alt: name, onerror: () => image.replaceWith(h("p", { class: "hint wrong broken", role: "alert" }, "This picture is broken: no browser can show it.")) });
+    return image;
+  }
   return h(family, { src: address, controls: true, "aria-label": name });
 }
 

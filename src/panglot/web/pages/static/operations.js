@@ -1,5 +1,6 @@
 // What can be asked of the server: the operations of /openapi.json, each with the ways its body may be made.
 
+import { isNested } from "./numbers.js";
 import { resolved } from "./server.js";
 
 const JSON_TYPE = "application/json";
@@ -7,9 +8,9 @@ const FORM = "multipart/form-data";
 
 /**
  * The operations that reach a model's script or its platform, those that take a body first. `requests` are those to begin with.
- * A way: `{label, kind: json|form|file|none, type, schema, value, files, fields, path}`.
+ * `ways` are those to choose from, one of each kind; `examples` all that begin with a request. A way: `{label, kind: json|form|file|none, type, schema, value, files, fields, path}`.
  */
-export function operations(document, { start, requests }) {
+export function operations(document, { name, start, requests }) {
   const found = [];
   for (const [path, methods] of Object.entries(document.paths)) {
     if (start && !path.startsWith(`${start}/`) && !path.startsWith(`/v2${start}/`)) continue;
@@ -22,7 +23,7 @@ export function operations(document, { start, requests }) {
         id: `${method.toUpperCase()} ${path}`, path, method: method.toUpperCase(), summary: about.summary ?? "",
         parameters: parameters.filter((one) => one.in !== "header"),
         gives: Object.keys(about.responses?.["200"]?.content ?? {}),
-        ways: ways(document, about, requests.filter((one) => matches(path, one.path) && one.method.toLowerCase() === method)),
+        ...ways(document, about, requests.filter((one) => matches(path, one.path) && one.method.toLowerCase() === method), name),
       });
     }
   }
@@ -44,21 +45,21 @@ export function matches(template, path) {
   return found && Object.fromEntries(names.map((name, place) => [name, decodeURIComponent(found[place + 1])]));
 }
 
-function ways(document, about, requests) {
+function ways(document, about, requests, model) {
   const content = about.requestBody ? Object.entries(resolved(document, about.requestBody).content ?? {}) : [];
-  if (!content.length) return [{ label: "", kind: "none", ...pathOf(requests) }];
-  const found = [];
-  for (const request of requests) found.push(begun(document, request, content));
+  if (!content.length) return { ways: [{ label: "", kind: "none", ...pathOf(requests) }], examples: [] };
+  const examples = requests.filter((request) => request.body.kind !== "none").map((request) => ({ ...begun(document, request, content), model, title: request.title }));
+  const found = examples.filter((way, place) => examples.findIndex((one) => one.kind === way.kind) === place);
   for (const [type, media] of content) {
     const kind = type === JSON_TYPE ? "json" : type === FORM ? "form" : "file";
     if (found.some((way) => way.kind === kind)) continue;
-    const schema = resolved(document, media.schema);
+    const schema = fielded(document, media.schema);
     const way = { label: labels[kind], kind, type, schema, document, fields: {}, files: {}, ...pathOf(requests) };
     if (kind === "json") way.value = media.example ?? schema.example ?? sketch(document, schema);
     if (kind === "form") way.encoding = media.encoding ?? {};
     found.push(way);
   }
-  return found;
+  return { ways: found, examples };
 }
 
 const pathOf = (requests) => ({ path: requests[0]?.path, headers: requests[0]?.headers ?? {} });
@@ -71,10 +72,18 @@ function begun(document, request, content) {
   const media = Object.fromEntries(content);
   const about = kind === "json" ? media[JSON_TYPE] : kind === "form" ? media[FORM] : (media[type] ?? content[0]?.[1]);
   return {
-    label: labels[kind] ?? "", document, schema: resolved(document, about?.schema), encoding: about?.encoding ?? {},
+    label: labels[kind] ?? "", document, schema: fielded(document, about?.schema, request.body.value), encoding: about?.encoding ?? {},
     ...request.body, path: request.path, headers: request.headers,
     files: kind === "file" ? { "": [request.body.file] } : (request.body.files ?? {}),
   };
+}
+
+/** The schema behind references; of several that it may be, the one that names its fields, unless the value is of another. */
+function fielded(document, given, value) {
+  const schema = resolved(document, given);
+  const named = (schema.anyOf ?? []).map((one) => resolved(document, one)).find((one) => one.type === "object" && one.properties);
+  const fits = value === undefined || (isNested(value) && !Array.isArray(value));
+  return named && fits ? named : schema;
 }
 
 /** A value that a schema allows, where there is no example: names with empty values. */

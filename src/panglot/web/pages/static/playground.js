@@ -1,11 +1,13 @@
 // The playground: a form made of what the server says about itself, and the answer beside it.
 
-import { shown, Stream, unsent } from "./answer.js";
+import { brokenOff, shown, Stream, unsent } from "./answer.js";
 import { editor, pictureOf } from "./body.js";
-import { byId, copyButton, h, newId, say, tabs } from "./dom.js";
+import { byId, copyButton, h, newId, say, show, tabs } from "./dom.js";
+import { Gallery } from "./gallery.js";
 import { linked, linkOf } from "./linking.js";
 import { matches, operations } from "./operations.js";
-import { send, timings } from "./sending.js";
+import { reason, send, timings } from "./sending.js";
+import { chatOf } from "./talking.js";
 import { get } from "./server.js";
 import { snippets } from "./snippets.js";
 import { firstTensors, takesTensors } from "./tensors.js";
@@ -25,6 +27,8 @@ class Playground {
     this.samples = new Map();
     this.tries = new Tries((attempt) => this.recall(attempt));
     this.chooser = this.makeChooser();
+    this.gallery = new Gallery(this.operations, (operation, way) => this.choose(operation, way));
+    this.about_route = h("p", { class: "hint summary" });
     this.parameters = h("div", {});
     this.ways = h("div", { class: "segments", role: "group", "aria-label": "How to send it" });
     this.place = h("div", { class: "body" });
@@ -32,14 +36,17 @@ class Playground {
     this.runButton = h("button", { class: "primary", type: "submit", title: "Ctrl-Enter" }, "Run");
     this.stopButton = h("button", { type: "button", onclick: () => this.running?.abort(), hidden: true }, "Stop");
     this.form = h("form", { class: "sheet request", novalidate: true, "aria-label": "Request", onsubmit: (event) => { event.preventDefault(); this.run(); } },
-      this.chooser.element, this.ways, this.parameters, this.place, this.problem,
+      this.about_route, this.parameters, this.place, this.problem,
       h("div", { class: "runbar" }, this.runButton, this.stopButton,
         h("span", { class: "spacer" }),
         h("button", { type: "button", class: "small", onclick: () => this.choose(this.operation, this.way) }, "Reset"),
-        copyButton(() => this.link(), "Copy link")));
+        copyButton(() => this.link(), "Copy link")),
+      this.operations.some((one) => one.ways.length > 1) || this.operations.length > 1
+        ? h("details", { class: "advanced" }, h("summary", {}, "Advanced: routes and forms of the request"), this.chooser.element, this.ways) : h("div", {}, this.chooser.element));
+    this.clock = h("p", { class: "clock", role: "timer", hidden: true });
     this.result = h("div", { class: "result" }, empty());
     this.foot = h("div", { class: "foot" });
-    this.answer = h("section", { class: "sheet answer", "aria-label": "Answer" }, this.result, this.foot);
+    this.answer = h("section", { class: "sheet answer", "aria-label": "Answer" }, this.clock, this.result, this.foot);
     const { signal } = this.left;
     window.document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(); } }, { signal });
     window.document.addEventListener("paste", (event) => this.paste(event), { signal });
@@ -68,6 +75,8 @@ class Playground {
     this.editor = editor(way, () => this.problemIs(""));
     this.place.replaceChildren(...[this.editor.element].filter(Boolean));
     this.problemIs("");
+    this.gallery.chosen(way);
+    say(this.about_route, operation.summary === PLAIN_SUMMARY || operation === this.operations[0] ? "" : unescaped(operation.summary));
     this.fetchSamples(way, this.editor);
     if (takesTensors({ ...way, target: operation.path })) this.fillTensors(operation, way);
   }
@@ -185,9 +194,10 @@ class Playground {
       attempt.answer = await send(request, this.running.signal, (answer) => {
         attempt.answer = answer;
         if (answer.parts.length && !answer.done) this.result.replaceChildren(stream.update(answer).element);
-      });
+      }, this.model.max_body);
     } catch (error) {
       attempt.error = error;
+      if (error.name !== "AbortError" && attempt.answer) attempt.reason = await reason(attempt.answer);
     }
     this.running = null;
     this.busy(false);
@@ -199,15 +209,23 @@ class Playground {
     this.runButton.disabled = on;
     this.stopButton.hidden = !on;
     say(this.runButton, on ? "Running…" : "Run");
+    clearInterval(this.ticking);
+    this.clock.hidden = !on;
+    if (on) {
+      const began = performance.now();
+      const tick = () => show(this.clock, h("span", { class: "progress", "aria-hidden": "true" }, h("i")), ` ${((performance.now() - began) / 1000).toFixed(1)} s`);
+      tick();
+      this.ticking = setInterval(tick, 100);
+    }
     this.answer.classList.toggle("busy", on);
     this.answer.setAttribute("aria-busy", on);
   }
 
-  async show({ request, answer, error }, stream) {
+  async show({ request, answer, error, reason: why }, stream) {
     const parts = [];
     if (answer?.parts.length) parts.push((stream ?? new Stream()).update(answer).element);
     else if (answer && !error) parts.push(await shown(answer, pictureOf(request.body)));
-    if (error) parts.push(unsent(error));
+    if (error) parts.push(why ? brokenOff(why) : unsent(error));
     this.result.replaceChildren(...parts);
     this.foot.replaceChildren(...this.about_answer(request, answer, error));
     this.result.dataset.done = Number(this.result.dataset.done ?? 0) + 1;
@@ -230,7 +248,7 @@ class Playground {
     return [
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       warning ? h("p", { class: "hint" }, warning) : null,
-      error || !answer.headers.get("server-timing") ? null : timeline(timings(answer.headers.get("server-timing")), answer.took),
+      error || !answer.headers.get("server-timing") ? null : timeline(timings(answer.headers.get("server-timing")), answer.took, streams ? answer.first : null),
       shownCode,
     ].filter(Boolean);
   }
@@ -238,6 +256,8 @@ class Playground {
 
 /** The document's descriptions are Markdown, in which the server escapes two characters. */
 const unescaped = (text) => text.replaceAll("&lt;", "<").replaceAll("&amp;", "&");
+
+const PLAIN_SUMMARY = "Run the model on one request";
 
 const empty = () => h("p", { class: "empty" }, "The answer appears here.");
 
@@ -265,21 +285,42 @@ async function begin() {
     return;
   }
   playground?.left.abort();
+  const known = operations(document, model);
+  const talk = chatOf(known);
+  if (talk && !linked() && !new URLSearchParams(location.search).has("form")) {
+    const { Chat } = await import("./chat.js");
+    const others = h("p", {}, chooser(about, model), h("a", { href: viewed(model, about, true) }, "All routes as forms"));
+    playground = new Chat({ about, model, operation: talk, document, base: BASE, heading: heading(model), others });
+    byId("main").replaceChildren(playground.element);
+    return;
+  }
   playground = new Playground(about, model, document);
   if (!playground.operations.length) {
     byId("main").replaceChildren(h("p", { class: "sheet empty" }, "This package takes no requests on this port."));
     return;
   }
   byId("main").replaceChildren(
-    h("h1", { class: "unseen" }, `Try ${model.name}`),
+    h("div", { class: "lead-in" }, heading(model), talk ? h("a", { href: viewed(model, about, false) }, "Back to the chat") : null),
     h("div", { class: "playground" },
-      h("div", { class: "left" }, chooser(about, model), playground.form, playground.tries.element),
+      h("div", { class: "left" }, chooser(about, model), playground.form, playground.gallery.element, playground.tries.element),
       h("div", { class: "right" }, playground.answer)));
-  const summary = about.models.length > 1 ? "" : document.info.description;
-  if (summary && summary !== "Served by Panglot.") playground.chooser.element.after(h("p", { class: "hint summary" }, unescaped(summary)));
   playground.choose(playground.operations[0]);
   const carried = linked();
   if (carried) playground.restore(carried);
+}
+
+/** What the author says the model is: the first sentence large, the rest below it. */
+function heading({ name, summary }) {
+  const [, first, rest] = /^(.{1,90}?[.!?。！？])\s+(.*)$/s.exec(summary) ?? (summary.length <= 90 ? ["", summary, ""] : ["", "", summary]);
+  const title = first.replace(/[.。]$/, "");
+  return h("div", { class: "heading" }, h("h1", {}, title || name), rest ? h("p", { class: "lead" }, rest) : null);
+}
+
+function viewed(model, about, form) {
+  const query = new URLSearchParams();
+  if (about.models.length > 1) query.set("model", model.name);
+  if (form) query.set("form", "1");
+  return query.size ? `?${query}` : location.pathname;
 }
 
 /** Where there are several models: which of them to try. The address says so too. */

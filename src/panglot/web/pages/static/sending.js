@@ -2,21 +2,35 @@
 
 import { encoded } from "./body.js";
 import { parse } from "./numbers.js";
+import { bytes } from "./words.js";
+
+/** The word that ends a stream of OpenAI's form, and says nothing itself. */
+const END = "[DONE]";
+
+/** A body that the server would refuse for its size. */
+export class TooLarge extends Error {
+  constructor(size, most) {
+    super(`The body has ${bytes(size)}, and the server takes ${bytes(most)}. It was not sent.`);
+  }
+}
 
 /**
  * Send `{method, path, headers, body}`. `heard` is called with the answer so far, whenever there is more of it:
  * `{status, headers, type, blob, parts, began, took, done}`; `parts` are the events or lines of a stream.
+ * A body of more than `most` bytes, which the server would refuse, is not sent: raises TooLarge.
  */
-export async function send(request, signal, heard) {
-  const began = performance.now();
+export async function send(request, signal, heard, most = Infinity) {
   const { body, type } = await encoded(request.body);
   const headers = { ...request.headers, ...(type ? { "content-type": type } : {}) };
-  const answer = { parts: [], done: false, sent: sizeOf(body) };
+  const began = performance.now();
+  const answer = { parts: [], done: false, sent: sizeOf(body), began };
+  if (answer.sent > most) throw new TooLarge(answer.sent, most);
   const response = await fetch(request.path.replace(/^\//, ""), { method: request.method, headers, body, signal, cache: "no-store" });
   Object.assign(answer, {
     status: response.status, headers: response.headers, type: response.headers.get("content-type") ?? "",
     first: performance.now() - began,
   });
+  heard(answer);
   if (/^(text\/event-stream|application\/(x-)?(ndjson|jsonl(ines)?))/.test(answer.type)) await follow(response, answer, heard);
   else answer.blob = await response.blob();
   answer.took = performance.now() - began;
@@ -60,6 +74,7 @@ function event(text) {
     if (one.startsWith("event:")) name = one.slice(6).trim();
     else if (one.startsWith("data:")) data.push(one.slice(5).replace(/^ /, ""));
   }
+  if (data.length === 1 && data[0] === END) return null;
   return data.length || name ? { event: name, data: parsed(data.join("\n")) } : null;
 }
 
@@ -73,6 +88,26 @@ function parsed(text) {
   } catch {
     return text;
   }
+}
+
+/** Why a stream broke off, as the server notes it: a message and the last lines of its log; null where nobody knows. */
+export async function reason(answer) {
+  const id = answer?.headers?.get("x-request-id");
+  if (!id) return null;
+  try {
+    // The server notes it just after it has closed the connection.
+    for (let turn = 0; turn < 5; turn += 1) {
+      const known = await fetch(`status/${encodeURIComponent(id)}`);
+      if (known.ok) {
+        const { message, traceback, log } = await known.json();
+        return { message: message || "", lines: traceback || log.slice(-12).map((line) => line.text).join("\n") };
+      }
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+  } catch {
+    // The server has gone: the first error says so.
+  }
+  return null;
 }
 
 /** The Server-Timing header as `[name, milliseconds]`. */

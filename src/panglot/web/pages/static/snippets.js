@@ -10,6 +10,8 @@ export function snippets(request, base, token, streams) {
   const found = [["curl", curl(about)], ["Python", python(about)], ["JavaScript", javascript(about)]];
   const model = /^((?:\/[^/]+)*)\/v2\/models\/([^/]+)(?:\/versions\/([^/]+))?\/infer$/.exec(request.path);
   if (model && request.body.kind === "json") found.push(["tritonclient", triton(about, model, base)]);
+  const routed = /^(.*\/v1)\/(chat\/completions|embeddings|completions)$/.exec(request.path);
+  if (routed && request.body.kind === "json") found.push(["openai", openai(about, base + routed[1], routed[2])]);
   return found;
 }
 
@@ -146,6 +148,21 @@ function script(value, marks) {
   if (value === null || typeof value !== "object") return text(value);
   if (Array.isArray(value)) return `[${value.map((one) => script(one, marks)).join(", ")}]`;
   return `{ ${Object.entries(value).map(([name, one]) => `${text(name)}: ${script(one, marks)}`).join(", ")} }`;
+}
+
+// openai
+
+function openai({ body, token }, address, route) {
+  const method = { "chat/completions": "chat.completions", embeddings: "embeddings", completions: "completions" }[route];
+  const given = JSON.parse(body.text);
+  const fields = Object.entries(exactly(body.text)).map(([name, value]) => `    ${name}=${literal(value, body.marks, "    ")},`);
+  const key = token ? 'os.environ["PANGLOT_TOKEN"]' : '"none"';
+  const end = {
+    embeddings: "print(len(answer.data), len(answer.data[0].embedding))",
+    completions: given.stream ? 'for part in answer:\n    print(part.choices[0].text if part.choices else "", end="", flush=True)' : "print(answer.choices[0].text)",
+    "chat/completions": given.stream ? 'for part in answer:\n    if part.choices:\n        print(part.choices[0].delta.content or "", end="", flush=True)' : "print(answer.choices[0].message.content)",
+  }[route];
+  return `${token ? "import os\n\n" : ""}from openai import OpenAI\n\nclient = OpenAI(base_url=${text(address)}, api_key=${key})\nanswer = client.${method}.create(\n${fields.join("\n")}\n)\n${end}`;
 }
 
 // tritonclient

@@ -16,9 +16,16 @@ export function bar(spans, most) {
   }));
 }
 
-/** The bar of one answer with its legend: stages, the rest of the server, and the way there and back. */
-export function timeline(found, took) {
+/**
+ * The bar of one answer with its legend: stages, the rest of the server, and the way there and back.
+ * The header of a stream, which came after `first` milliseconds, knows the time until then: the rest is the model's.
+ */
+export function timeline(found, took, first = null) {
   const times = Object.fromEntries(found);
+  if (first !== null) {
+    times.inference = (times.inference ?? 0) + took - first;
+    times.total = (times.total ?? 0) + took - first;
+  }
   const stages = SPANS.filter((name) => times[name] > 0).map((name) => [name, times[name]]);
   const total = times.total ?? 0;
   const rest = Math.max(0, total - stages.reduce((sum, [, ms]) => sum + ms, 0));

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { isNested } from "./numbers.js";
-import { digits } from "./words.js";
+import { digits, percent } from "./words.js";
 
 const OPEN = 2;
 const MOST = 200;
@@ -65,6 +65,6 @@ export function bars(labels) {
   return h("ul", { class: "bars" }, labels.map(([label, score]) => {
     const bar = h("i", {});
     bar.style.width = `${(100 * score) / Math.max(most, 1)}%`;
-    return h("li", {}, h("span", { class: "name" }, label), h("span", { class: "track", "aria-hidden": "true" }, bar), h("span", { class: "number" }, digits(score)));
+    return h("li", {}, h("span", { class: "name" }, label), h("span", { class: "track", "aria-hidden": "true" }, bar), h("span", { class: "number" }, most <= 1 ? percent(score) : digits(score)));
   }));
 }

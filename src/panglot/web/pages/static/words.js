@@ -39,4 +39,7 @@ export function clock(seconds) {
   return new Date(seconds * 1000).toLocaleTimeString("en-GB");
 }
 
+/** A share of 1 as per cent. */
+export const percent = (share) => `${(100 * share).toFixed(share >= 0.9995 || share === 0 ? 0 : 1)} %`;
+
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

@@ -20,6 +20,19 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 
 MESSAGE = {"type": "object", "properties": {"role": {"type": "string"}, "content": {}}, "required": ["role"]}
+PART = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["text", "image_url"]},
+        "text": {"type": "string"},
+        "image_url": {"type": "object"},
+    },
+    "required": ["type"],
+}
+WITH_PICTURES = {
+    "role": {"type": "string"},
+    "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": PART}]},
+}
 SHAPES: Dict[str, Dict[str, Any]] = {
     "messages": {"type": "array", "items": MESSAGE, "minItems": 1},
     "prompt": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
@@ -36,9 +49,12 @@ class ChatEndpoint(Endpoint):
     """A route whose requests and answers have OpenAI's form, and lead to the script's `chat`."""
 
     def __init__(
-        self, path: str, function: Function, model: str, count: Optional[Count], left: Callable[[], bool]
-    ) -> None:
+        self, path: str, function: Function, model: str, count: Optional[Count], left: Callable[[], bool],
+        pictures: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(path, function)
+        self.pictures = pictures
+        """Whether the script looks for pictures in messages."""
         self.model = model
         self.count = count
         self.left = left
@@ -167,6 +183,9 @@ class ChatEndpoint(Endpoint):
         said = super().describe(bodies, {"model": self.model, **fields_of_request})
         field = next(iter(fields_of_request))
         fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, field: SHAPES[field]}
+        if self.pictures and self.form is ChatForm:
+            fields[field] = {"type": "array", "items": {**MESSAGE, "properties": WITH_PICTURES}, "minItems": 1}
+        fields.update(reading.described_options(self.function))
         schema = {"type": "object", "properties": fields, "required": [field]}
         return {**said, "request_schema": schema, "response_schema": {"type": "object"}, "streams": False}
 

@@ -17,7 +17,8 @@ def endpoints(owners: Sequence[Any], package: Package, left: Callable[[], bool])
     endpoints: List[Endpoint] = []
     if package.options.get("chat"):
         chat = _function(owners, "chat", package.script)
-        endpoints += [ChatEndpoint(path, chat, package.name, count, left) for path in (CHAT, COMPLETIONS)]
+        pictures = bool(package.options.get("pictures"))
+        endpoints += [ChatEndpoint(path, chat, package.name, count, left, pictures) for path in (CHAT, COMPLETIONS)]
     if package.options.get("embed"):
         most = int(package.settings.get("max_batch", 32))
         endpoints.append(EmbedEndpoint(_function(owners, "embed", package.script), package.name, count, most))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from panglot_worker.bodies import schema
 from panglot_worker.errors import ClientError
 
 Messages = List[Dict[str, Any]]
@@ -132,6 +133,30 @@ def options_for(function: Callable[..., Any], body: Dict[str, Any], ours: "set[s
     taken = {*OURS, *ours, first.name, *inspect.getfullargspec(function).args} - named
     given = {name: value for name, value in body.items() if value is not None}
     return {name: value for name, value in given.items() if name in named or (every and name not in taken)}
+
+
+COMMON: Dict[str, Dict[str, Any]] = {
+    "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+    "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+    "max_tokens": {"type": "integer", "minimum": 1},
+}
+"""What clients may send to a function that takes `**options`."""
+
+
+def described_options(function: Callable[..., Any]) -> Dict[str, Dict[str, Any]]:
+    """The schemas of the further fields that a function takes, by hints or else by defaults."""
+    _, *parameters = inspect.signature(function).parameters.values()
+    hints = schema.hints_of(function)
+    fields: Dict[str, Dict[str, Any]] = {}
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            fields = {**COMMON, **fields}
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            default = None if parameter.default is parameter.empty else parameter.default
+            own = schema.of_hint(hints.get(parameter.name, type(default) if default is not None else Any))
+            shown = {"default": default} if isinstance(default, (bool, int, float, str)) else {}
+            fields[parameter.name] = {**COMMON.get(parameter.name, {}), **own, **shown}
+    return fields
 
 
 def text_of(messages: Messages) -> str:
