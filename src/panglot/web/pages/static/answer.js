@@ -140,7 +140,7 @@ function failure(answer, value, text) {
 /** A stream that broke off, and why, as far as the server tells it. */
 export function brokenOff({ message, lines }) {
   return h("div", { class: "failure", role: "alert" },
-    h("p", { class: "message" }, `The stream broke off. ${message || "The script failed while it wrote its answer."}`),
+    h("p", { class: "message" }, `The stream broke off: ${message || "the script failed while it wrote its answer"}`),
     lines ? h("pre", { class: "plain code" }, lines) : null);
 }
 

@@ -242,7 +242,7 @@ export class Chat {
     this.running = null;
     this.busy(false);
     bubble.show();
-    this.scroll();
+    this.scroll(true);
     this.stored.save(conversation);
     this.drawHistory();
     this.showCode();
@@ -268,7 +268,7 @@ export class Chat {
   async problemOf(error, answer) {
     if (!(error instanceof TypeError)) return error.message;
     const why = answer ? await reason(answer) : null;
-    return why ? `The answer broke off. ${why.message || "The script failed."}` : "The server cannot be reached, or it broke off. Is it still running?";
+    return why ? `The answer broke off: ${why.message || "the script failed"}` : "The server cannot be reached, or it broke off. Is it still running?";
   }
 
   async finish(message, answer) {
