@@ -1,7 +1,7 @@
 """Batches and calls that busy workers are sent early, so that they go on without a pause. This module only decides.
 
-Where calls run one by one, `WorkerPace` says how many a worker may have. Of workers that take batches, none shall have a
-batch in store while another has nothing to do. So a batch is sent ahead only when all workers are busy and there is a
+Where calls run one by one, `WorkerPace` says how many a worker may have. Of workers that take batches, none shall have
+a batch in store while another has nothing to do. So a batch is sent ahead only when all workers are busy and there is a
 full one for each that has none, and it is called back when a worker becomes free first.
 """
 
