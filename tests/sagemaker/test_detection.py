@@ -153,10 +153,23 @@ def test_a_script_that_cannot_work_is_refused_with_file_line_and_fix(tmp_path: P
 
 
 @pytest.mark.document("sagemaker.35")
-def test_inference_pipelines_are_refused_in_one_sentence() -> None:
-    done = panglot("serve", str(PACKAGES / "sagemaker_pipeline"))
+def test_inference_pipelines_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "from sagemaker.pipeline import PipelineModel\n\n\ndef deploy(models, role):\n"
+        "    PipelineModel(name='two', role=role, models=models).deploy(1, 'ml.c5.xlarge')\n",
+        "deploy.py",
+    )
+    done = panglot("serve", str(tmp_path))
     assert done.returncode == 3
     assert "deploy.py:5: this deploys an inference pipeline of SageMaker" in done.stderr
+
+
+@pytest.mark.document("sagemaker.03")
+def test_a_fixed_path_is_a_warning_with_the_fix() -> None:
+    with serving("sagemaker_source") as server:
+        server.wait_log("--link-paths makes /opt/ml/model lead to this package")
+        assert server.client.post("/invocations", json=[]).json() == {"label": "dog", "note": "no note"}
 
 
 def test_a_model_fn_that_raises_ends_the_start(tmp_path: Path) -> None:
