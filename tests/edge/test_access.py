@@ -17,7 +17,7 @@ from panglot.settings import Settings
 from panglot.web.access import key_file
 from panglot.web.access.keys import RIGHT_FOR
 from panglot.web.app import ROUTES
-from panglot.web.contract import ADMIN, CONTROL, INFER, METRICS, PUBLIC
+from panglot.web.contract import ADMIN, CONTROL, INFER, JOBS, METRICS, PUBLIC
 from panglot.web.path_template import PathTemplate, template
 from support import mlflow
 from support.raw import post
@@ -69,6 +69,10 @@ NAMES = {
     "/pages/{name}": "/pages/panglot.css",
     "/samples/{name}": "/samples/x.png",
     "/status/{name}": "/status/some-request",
+    **{
+        path: path.replace("{id}", "some-job")
+        for path in ("/jobs/{id}", "/jobs/{id}/result", "/jobs/{id}/events", "/jobs/{id}/retry")
+    },
 }
 ENDLESS = "/status/events"
 VARIANTS = (
@@ -139,7 +143,7 @@ def test_every_route_keeps_its_declared_access(walked: tuple[str, Server]) -> No
     """No token, a wrong one, the right one; as Bearer everywhere, as a password on pages for the operator."""
     package, server = walked
     for method, path, access in routes(package):
-        assert access in (PUBLIC, INFER, ADMIN, METRICS, CONTROL)
+        assert access in (PUBLIC, INFER, JOBS, ADMIN, METRICS, CONTROL)
         if access == CONTROL:
             # Nobody may, whatever is given: the server was not started for it.
             assert {ask(server, method, path, given).status for given in ("", f"Bearer {TOKEN}")} == {403}
@@ -150,7 +154,7 @@ def test_every_route_keeps_its_declared_access(walked: tuple[str, Server]) -> No
             if access != PUBLIC:
                 assert answer.headers["www-authenticate"] == "Bearer"
         assert ask(server, method, path, f"Bearer {TOKEN}").status != 401
-        assert (ask(server, method, path, basic(TOKEN)).status == 401) == (access == INFER)
+        assert (ask(server, method, path, basic(TOKEN)).status == 401) == (access in (INFER, JOBS))
 
 
 def test_every_route_is_opened_by_a_key_that_is_good_for_it_alone(walked: tuple[str, Server]) -> None:

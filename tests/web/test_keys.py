@@ -27,6 +27,8 @@ ENTRIES = {
     "watcher": ('may = ["metrics", "pages"]',),
     "rpc": ("rate = 0.01", "burst = 5"),
     "fleeting": (),
+    "infers": ('may = ["infer"]',),
+    "browses": ('may = ["infer", "jobs", "pages"]',),
 }
 SECRETS = {name: key_file.new_secret() for name in ENTRIES}
 
@@ -136,6 +138,20 @@ def test_a_browser_logs_in_with_a_key(server: Server) -> None:
         assert browser.post("/predict", json={}, headers=origin).status_code == 403
         forged = {"cookie": "; ".join(f"{name}={value}x" for name, value in browser.cookies.items())}
         assert server.client.get("/status", headers=forged).status_code == 401
+
+
+def test_jobs_are_for_keys_that_may_and_each_sees_its_own(server: Server) -> None:
+    later = {"prefer": "respond-async"}
+    assert code(server.client.post("/predict", json={}, headers=by("infers") | later)) == (403, "forbidden")
+    made = server.client.post("/predict", json={"a": 1}, headers=by("free") | later)
+    assert made.status_code == 202
+    path = made.headers["location"]
+    assert server.client.get(path, headers=by("free")).status_code == 200
+    assert server.client.get(path, headers=by("infers")).status_code == 403
+    assert server.client.get(path, headers=by("browses")).status_code == 404
+    with server.new_client() as browser:
+        assert browser.post("/login", headers=by("browses")).status_code == 204
+        assert browser.get(path).status_code == 404
 
 
 def test_grpc_calls_have_the_limits_of_their_key(server: Server) -> None:

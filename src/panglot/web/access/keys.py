@@ -126,7 +126,7 @@ class KeyHolder:
         right = RIGHT_FOR[wanted.access]
         if right not in key.may:
             return self._forbidden(f"is not allowed '{right}'")
-        if wanted.access in (INFER, JOBS) and not key.reaches_route(wanted.path):
+        if wanted.access == INFER and not key.reaches_route(wanted.path):
             return self._forbidden(f"may not use {wanted.path[:200]}")
         return self.forbids_model(wanted.model) if wanted.model else None
 

@@ -117,14 +117,6 @@ class Access:
             return self.keys is None and not self.metrics_token
         return hmac.compare_digest(given, self.token)
 
-    def owner(self, headers: Headers) -> str:
-        """The name of the key that a request shows; empty for whoever has the server's token, or needs none."""
-        if self.keys is None:
-            return ""
-        shown = next((value for name, value in headers if name == b"authorization"), b"")
-        holder = self.holder(PUBLIC, shown)
-        return holder.name if holder is not None else ""
-
     def knows(self, host: bytes) -> bool:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
 

@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl
 
 from panglot.engine.call import Fault
 from panglot.jobs.job import JobTrouble, NewJob, new_id
-from panglot.web.contract import RouteRefused
+from panglot.web.access.keys import Wanted
+from panglot.web.contract import JOBS, RouteRefused
 from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.head import RequestHead
 from panglot.web.http1.naming import find_model
@@ -113,6 +114,9 @@ class JobExchange(Exchange):
 
     def _chosen(self, fields: Mapping[str, Any]) -> JobOptions:
         """How the request becomes a job: as its route's contract says, else by its own headers. Raises RouteRefused."""
+        fault = self.holder.forbids(Wanted(JOBS, self.route.path)) if self.holder is not None else None
+        if fault is not None:
+            raise RouteRefused(fault)
         route, preference = self.route.job, self._preference
         headers = {
             name.decode("latin-1"): value.decode("latin-1")

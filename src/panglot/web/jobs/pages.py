@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from panglot.engine.call import Fault
 from panglot.jobs.board import JobBoard, JobState
 from panglot.jobs.job import ID, STATES, JobTrouble
-from panglot.web.contract import ADMIN, INFER, Page, RouteRefused
+from panglot.web.contract import ADMIN, JOBS, Page, RouteRefused
 from panglot.web.front import Front
 from panglot.web.jobs import asking
 from panglot.web.jobs.list_page import list_page
@@ -41,9 +41,10 @@ async def _state(front: Front, request: Request) -> JobState:
     name = request.path_params["id"]
     with refusing():
         state = await _board(front).get(name) if ID.fullmatch(name) else None
-    owner = front.access.owner(request.scope["headers"])
-    # Whoever has the server's own token has an empty name, and sees all jobs.
-    if state is None or (owner and state.job.owner != owner):
+    # The key that admitted the request, in whatever form it came: a header, a password, or the cookie of a login.
+    holder = request.scope.get("key_holder")
+    # Whoever has the server's own token sees all jobs.
+    if state is None or (holder is not None and state.job.owner != holder.name):
         raise RouteRefused(UNKNOWN)
     return state
 
@@ -206,9 +207,9 @@ def _event(kind: str, number: str, value: Any) -> bytes:
 
 PAGES = (
     Page("/jobs", ADMIN, listed),
-    Page("/jobs/{id}", INFER, show),
-    Page("/jobs/{id}", INFER, cancel, methods=("DELETE",)),
-    Page("/jobs/{id}/result", INFER, result),
-    Page("/jobs/{id}/events", INFER, events),
-    Page("/jobs/{id}/retry", INFER, retry, methods=("POST",)),
+    Page("/jobs/{id}", JOBS, show),
+    Page("/jobs/{id}", JOBS, cancel, methods=("DELETE",)),
+    Page("/jobs/{id}/result", JOBS, result),
+    Page("/jobs/{id}/events", JOBS, events),
+    Page("/jobs/{id}/retry", JOBS, retry, methods=("POST",)),
 )
