@@ -77,7 +77,9 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 def check_answer(infer: Infer) -> None:
-    """All of the inputs as outputs, in bytes, are the same tensors again."""
+    """All of the inputs as outputs, in bytes, are the same tensors again. Without any there are no bytes."""
+    if not infer.inputs:
+        return
     wishes = infer.wishes._replace(wanted=(), binary=True, coding="")
     _, content, headers = rest.answer(wishes, list(infer.inputs.values()), "null", Limits())
     size = int(headers[0].partition(": ")[2])

@@ -16,6 +16,7 @@ from panglot.web.contract import CONTROL, PUBLIC, Contract, ErrorAnswer, InferRo
 from panglot.web.documents.bodies import answer_content, portable, request_content
 from panglot.web.documents.openapi import document, operation_names
 from panglot.web.documents.schemas import Definitions
+from panglot.web.v2.routes import FORMS
 from support.server import Server, serving
 from support.still import still_front, still_model
 
@@ -198,10 +199,9 @@ def test_has_every_route_of_the_server(described: dict[str, Any]) -> None:
     shown = [page for page in app.ROUTES if not page.path.startswith(app.OF_MODEL) and page.access != CONTROL]
     pages = [page.path for page in shown]
     paths = {path.replace("{model}", "documented_json").replace("{version}", "1") for path in pages}
-    paths -= {"/playground.json", "/status/events", "/login", "/logout", "/reload"}
-    assert set(described["paths"]) == {
-        "/predict", f"{start}/infer", f"{start}/versions/1/infer", *(path for path in paths if "{" not in path)
-    }  # fmt: skip
+    paths -= {"/playground.json", "/status/events", "/login", "/logout", "/reload", "/pages/frame"}
+    tensors = {f"{start}{version}/{form}" for version in ("", "/versions/1") for form in FORMS}
+    assert set(described["paths"]) == {"/predict", *tensors, *(path for path in paths if "{" not in path)}
 
 
 def test_operations_have_names_of_their_own(described: dict[str, Any]) -> None:

@@ -288,7 +288,7 @@ def test_the_schema_says_what_is_taken() -> None:
             "text": {"type": "string"},
             "threshold": {"type": "number", "default": 0.5},
             "labels": {"type": "array", "items": {"type": "string"}, "default": []},
-            "color": {"type": "string", "enum": ["red", "blue"]},
+            "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
         },
         "required": ["text"],
         "additionalProperties": False,

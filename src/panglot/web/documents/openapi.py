@@ -77,6 +77,7 @@ NEUTRAL = (
     Neutral("/", ADMIN, "playground", "A page to try the model on", HTML),
     Neutral("/status", ADMIN, "status_page", "State, workers, recent requests and errors", HTML),
     Neutral("/status.json", ADMIN, "status", "The figures of the status page, ten minutes of them", JSON, "Status"),
+    Neutral("/jobs", ADMIN, "jobs", "The jobs that wait, run or have ended", JSON, "Jobs"),
 )
 
 
@@ -335,6 +336,7 @@ def _schemas() -> Object:
         "Ready": _closed({"ready": {"type": "boolean", "enum": [True]}}),
         "NotReady": _closed(not_ready),
         "Status": {"type": "object", "required": ["state", "workers", "history", "recent", "errors"]},
+        "Jobs": {"type": "object", "required": ["jobs"]},
         "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
         **openapi.schemas(),
     }
