@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 
 from panglot.cli.commands import panglot as commands
+from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
 from support.server import PACKAGES, ROOT, Server, panglot, serving
 
 FUNCTION, WORDS = str(PACKAGES / "function"), str(PACKAGES / "documented_json")
 WORKS = '{"text": "a fox", "labels": ["fox"], "options": null}'
 FAILS = WORKS.replace("a fox", "fail")
 QUICK = ("--concurrency", "1", "--duration", "0.3", "--warmup", "0")
-WITHOUT = {"serve", "megflow", "tiinfer"}
+WITHOUT = {"key", "megflow", "record", "serve", "tiinfer", "torchserve"}
 """What serves has no result."""
 
 
@@ -74,6 +76,14 @@ def of_export(folder: Path, server: Server) -> Iterator[list[Any]]:
     yield said("export", str(folder))
 
 
+def of_replay(folder: Path, server: Server) -> Iterator[list[Any]]:
+    recorder = Recorder(RecorderOptions(folder / "old.rec"))
+    request = RecordedRequest([("Content-Type", "application/json")], [], 2, "", b"{}", "POST", "/nowhere")
+    recorder.offer(Pair(request, RecordedAnswer([], [], 0, "", b"", 404, "Not Found"), at=0.0, took=0.01), 0)
+    recorder.close()
+    yield said("replay", str(folder / "old.rec"), server.url)
+
+
 CASES: dict[str, Callable[[Path, Server], Iterator[list[Any]]]] = {
     "`run`, `call`": of_run,
     "`inspect`": lambda folder, server: iter([said("inspect", WORDS)]),
@@ -82,6 +92,7 @@ CASES: dict[str, Callable[[Path, Server], Iterator[list[Any]]]] = {
     "`check`, of each input": lambda folder, server: iter([said("check", WORDS, WORKS, "--against", server.url)[0]]),
     "`doctor`": lambda folder, server: iter([said("doctor", FUNCTION, "--port", "0")]),
     "`export`": of_export,
+    "`replay`": of_replay,
     "`top`": lambda folder, server: iter([said("top", server.url)]),
     "`new`": lambda folder, server: iter([said("new", "plain", str(folder / "new"))]),
     "`package`": lambda folder, server: iter([said("package", shutil.copytree(FUNCTION, str(folder / "package")))]),
