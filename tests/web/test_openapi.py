@@ -289,3 +289,8 @@ def test_results_by_hint() -> None:
     nested = {"type": "object", "properties": {"thumbnail": BINARY}}
     found = answer_content({"response_schema": nested})["application/json"]["schema"]
     assert found["properties"]["thumbnail"] == {"type": "string", "format": "byte"}
+
+
+def test_types_that_only_a_platform_knows_are_bytes() -> None:
+    content = request_content({"request_types": ["application/json", "text/csv"]})
+    assert content == {"application/json": {"schema": {}}, "text/csv": {"schema": BINARY}}

@@ -31,7 +31,8 @@ def request_content(api: Object) -> Object:
     if kind == "json":
         return {JSON: _value({}, example)}
     anything: Object = {JSON: {"schema": {}}, FORM: {"schema": {"type": "object"}}, BYTES: {"schema": BINARY}}
-    return {media: anything[media] for media in api.get("request_types") or anything}
+    # A platform may name further types, such as text/csv: of these only the bytes are known.
+    return {media: anything.get(media, {"schema": BINARY}) for media in api.get("request_types") or anything}
 
 
 def file_content(types: Iterable[str]) -> Object:
