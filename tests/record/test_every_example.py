@@ -27,7 +27,9 @@ EXAMPLES = {
     "hfendpoint": "seven.png",
     "megflow/digits": "seven.png",
     "paieas": "seven.png",
+    "sagemaker": "request.json",
     "tiinfer": "request.json",
+    "torchserve": "request.json",
     "triton": "request.json",
     "truss": "request.json",
 }
