@@ -10,18 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from support.browser import Browser, browsing
+from support.browser import Browser
 from support.server import Server, serving
 
 DONE = "Number(document.querySelector('.messages').dataset.done ?? 0)"
 LAST = "document.querySelector('.bubble:last-child')"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as browser:
-        browser.resize(1280, 900)
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import environments
-from support.browser import Browser, browsing
+from support.browser import Browser
 from support.playground import choose_route, code, press, put, run, run_as_pasted, status, visit
 from support.server import PACKAGES, ROOT, Server, serving
 
@@ -23,13 +23,6 @@ def predict(text: str, count: int = 2, numbers: list[int] = []):
 def example():
     return {{"text": {AWKWARD!r}, "count": 1, "numbers": [1]}}
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as browser:
-        browser.resize(1280, 900)
-        yield browser
 
 
 @pytest.fixture(scope="module")

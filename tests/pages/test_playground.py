@@ -11,18 +11,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from support.browser import Browser, browsing
+from support.browser import Browser
 from support.playground import DONE, choose_route, press, put, run, run_as_pasted, status, visit
 from support.server import ROOT, Server, serving
 
 EXAMPLES = ROOT / "examples"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as browser:
-        browser.resize(1280, 900)
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser, browsing
+from support.browser import Browser
 from support.playground import DONE, choose_route, put, run, visit
 from support.server import Server, serving
 
 RESULT = "document.querySelector('.result')"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as browser:
-        browser.resize(1280, 900)
-        yield browser
 
 
 @pytest.fixture(scope="module")
