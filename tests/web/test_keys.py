@@ -250,3 +250,9 @@ def test_key_new_prints_the_secret_once_and_stores_its_digest(tmp_path: Path) ->
         assert words in done.stderr
         assert not done.stdout
     assert path.read_text() == before
+
+
+def test_a_secret_that_cannot_be_written_is_not_shown(tmp_path: Path) -> None:
+    done = panglot("key", "new", "team-a", "--keys", str(tmp_path / "absent" / "keys.toml"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "cannot be written: No such file or directory (fix: name a file" in done.stderr

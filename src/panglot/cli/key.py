@@ -38,11 +38,13 @@ def new(name: str, file: str, **limits: object) -> None:
         gap = "\n\n"
     # Raises StartError: what a server would refuse is not written.
     key_file.parse(known + gap + entry, file)
+    # First the file: a secret that no server knows is not shown.
+    if file:
+        _append(file, gap + entry)
     click.echo(secret)
     if not file:
         click.echo(f"\n{entry}", nl=False)
         return
-    _append(file, gap + entry)
     click.echo(f"{file} has the key '{name}' now. The line above is its secret, and is not shown again.", err=True)
 
 
@@ -57,7 +59,11 @@ def _append(file: str, text: str) -> None:
         finally:
             os.close(opened)
     except OSError as error:
-        raise StartError(f"the key cannot be written: {error}", file=file) from None
+        raise StartError(
+            f"the key cannot be written: {error.strerror or error}",
+            file=file,
+            fix="name a file in a folder that you may write to",
+        ) from None
 
 
 def _lines(limits: dict[str, object]) -> list[str]:
