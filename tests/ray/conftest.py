@@ -25,5 +25,5 @@ def cluster() -> Iterator[RayCluster]:
 @pytest.fixture
 def inside(cluster: RayCluster) -> Iterator[RayCluster]:
     """The cluster, with the test in its network."""
-    with cluster.network.entered():
+    with cluster.entered():
         yield cluster

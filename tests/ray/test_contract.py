@@ -56,5 +56,5 @@ def way(cluster: RayCluster) -> Iterator[Way]:
         with serving(path, *cluster.flags, "--python", sys.executable, *flags, ready=False, **options) as server:
             yield server.wait_ready(120) if ready else server
 
-    with cluster.network.entered():
+    with cluster.entered():
         yield on_nodes

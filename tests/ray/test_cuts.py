@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.fixture(scope="module")
 def shared(cluster: RayCluster) -> Iterator[Server]:
-    with cluster.network.entered(), on_nodes(cluster, "--timeout", "60") as server:
+    with cluster.entered(), on_nodes(cluster, "--timeout", "60") as server:
         yield server
 
 

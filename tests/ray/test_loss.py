@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.fixture(scope="module")
 def shared(cluster: RayCluster) -> Iterator[Server]:
-    with cluster.network.entered(), on_nodes(cluster) as server:
+    with cluster.entered(), on_nodes(cluster) as server:
         yield server
 
 

@@ -83,7 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def other(cluster: RayCluster) -> Iterator[Scripted]:
     """A server elsewhere, with what addresses in requests lead to."""
-    with cluster.network.entered(), scripted({"/a": simple(b"of another server")}) as running:
+    with cluster.entered(), scripted({"/a": simple(b"of another server")}) as running:
         yield running
 
 
@@ -91,7 +91,7 @@ def other(cluster: RayCluster) -> Iterator[Scripted]:
 def server(cluster: RayCluster, folder: Path, other: Scripted) -> Iterator[Server]:
     flags = ("--worker-resources", "cpu=0.1", "--python", sys.executable, "--load-at-once", "4", "--grpc-port", "0")
     with ExitStack() as stack:
-        stack.enter_context(cluster.network.entered())
+        stack.enter_context(cluster.entered())
         served = serving(all_of(folder), *cluster.flags, *flags, "--admin", "--url-allow", other.host,
                          env={"PANGLOT_ADMIN_TOKEN": CONTROL}, ready=False)  # fmt: skip
         yield stack.enter_context(served).wait_ready(240)

@@ -28,7 +28,7 @@ def on_nodes(cluster: RayCluster, path: Path | str = "on_nodes", *flags: str) ->
 @pytest.fixture(scope="module")
 def shared(cluster: RayCluster) -> Iterator[Server]:
     """A server with two workers, for tests that do it no harm."""
-    with cluster.network.entered(), on_nodes(cluster, "on_nodes", "--workers", "2") as server:
+    with cluster.entered(), on_nodes(cluster, "on_nodes", "--workers", "2") as server:
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 60)
         yield server
 

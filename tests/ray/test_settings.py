@@ -45,7 +45,7 @@ def server(cluster: RayCluster, folder: Path) -> Iterator[Server]:
     """All that concerns Ray is said by the package's own file."""
     (folder / "model.py").write_text(SCRIPT)
     (folder / "panglot.toml").write_text(SETTINGS.format(address=cluster.address, python=cluster.python))
-    with cluster.network.entered(), serving(folder, env={"OF_THE_FRONT": "1"}, ready=False) as running:
+    with cluster.entered(), serving(folder, env={"OF_THE_FRONT": "1"}, ready=False) as running:
         yield running.wait_ready(120)
 
 

@@ -23,8 +23,14 @@ MARK = "TEST_RAY_NODE"
 """The variable that all processes of a node have, with its name."""
 MEMORY = "80000000"
 ATTEMPTS = 5
-STORED = {"RAY_gcs_storage": "rocksdb", "RAY_worker_niceness": "0"}
-"""By its storage a head knows the cluster again when it comes back."""
+SETTINGS = {
+    # By its storage a head knows the cluster again when it comes back.
+    "RAY_gcs_storage": "rocksdb",
+    "RAY_worker_niceness": "0",
+    # Beside other tests a node may be slow. Ray would give it up; one that is gone is noticed as soon as ever.
+    "RAY_health_check_timeout_ms": "30000",
+    "RAY_agent_register_timeout_ms": "100000",
+}
 PORTS = (
     "node-manager-port", "object-manager-port", "dashboard-agent-listen-port", "dashboard-agent-grpc-port",
     "runtime-env-agent-port", "metrics-export-port", "min-worker-port",
@@ -57,8 +63,10 @@ class RayCluster:
         self.stored = tempfile.mkdtemp(prefix="pr-", dir="/dev/shm" if os.path.isdir("/dev/shm") else "/tmp")
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         """What whoever connects to it needs."""
-        self.settings = {**STORED, "RAY_gcs_storage_path": self.stored, **(settings or {})}
+        self.settings = {**SETTINGS, "RAY_gcs_storage_path": self.stored, **(settings or {})}
         self.address = f"{self.network.address(1)}:6399"
+        self.cpus: dict[int, int] = {}
+        """The nodes that were started, with the workers for which each has room."""
         try:
             with self.network.entered():
                 self.start_head()
@@ -92,6 +100,7 @@ class RayCluster:
 
     def start(self, number: int, cpus: int) -> None:
         """Start a node, and wait for it. Each has a resource of its own, and the second what Ray takes for a GPU."""
+        self.cpus[number] = cpus
         has = ("--num-cpus", str(cpus), "--num-gpus", str(int(number == 3)), "--resources", '{"lane": 1}')
         self._started(number, "--address", self.address, *has)
 
@@ -106,6 +115,24 @@ class RayCluster:
                 return
             self.kill(number)
         raise AssertionError(self.log(number))
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Be in its network, with all its nodes: a node that Ray gave up meanwhile is started again."""
+        with self.network.entered():
+            for number, cpus in self.cpus.items():
+                if not self.commands(number, "/raylet"):
+                    print(f"Ray has given up node {number}; it is started again\n{self.last_words(number)}")
+                    self.kill(number)
+                    self.start(number, cpus)
+            yield
+
+    def last_words(self, number: int) -> str:
+        """The end of what the process of a node that Ray knows has written."""
+        logs = sorted(
+            Path(self.folder, str(number)).glob("session_*/logs/raylet.out"), key=lambda log: log.stat().st_mtime
+        )
+        return "\n".join(log.read_text(errors="replace")[-2000:] for log in logs[-1:])
 
     def log(self, number: int) -> str:
         return Path(self.folder, f"start-{number}.log").read_text()
