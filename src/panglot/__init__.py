@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from panglot.client import Client as Client
     from panglot_worker.scripts.names import ClientError as ClientError
     from panglot_worker.scripts.names import File as File
+    from panglot_worker.scripts.names import Interrupted as Interrupted
     from panglot_worker.scripts.names import RequestInfo as RequestInfo
     from panglot_worker.scripts.names import Response as Response
     from panglot_worker.scripts.names import progress as progress
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
+SCRIPT_NAMES = frozenset(
+    ("ClientError", "File", "Interrupted", "RequestInfo", "Response", "progress", "request", "requests", "route")
+)
+"""The names that scripts import."""
+
 
 def __getattr__(name: str) -> object:
     """The client's names and those that scripts import, when first used: the client needs the extra `client`."""
     if name in ("AsyncClient", "CallError", "Client"):
         module = importlib.import_module("panglot.client")
-    elif name in ("ClientError", "File", "RequestInfo", "Response", "progress", "request", "requests", "route"):
+    elif name in SCRIPT_NAMES:
         module = importlib.import_module("panglot_worker.scripts.names")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,9 @@ Exception
 ├── ClientError   the request is wrong: 400 to 499, the message is sent to the client
 ├── EncodeError   the script's result cannot be sent: 500, the message is for the script's author
 └── ScriptError   the script cannot be served at all: the load fails, the line is for the script's author
+
+BaseException
+└── Interrupted   nobody waits for the call any more: raised where the script is, so that it can clean up and end
 """
 
 from __future__ import annotations
@@ -49,6 +52,13 @@ class ClientError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class Interrupted(BaseException):
+    """Nobody waits for this call any more, and the setting `on_leave` says that it ends: clean up, and let it pass.
+
+    No Exception: `except Exception` in a script is not meant for it.
+    """
 
 
 class EncodeError(Exception):

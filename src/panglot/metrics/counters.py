@@ -94,6 +94,10 @@ class Metrics:
         self.reruns: defaultdict[str, int] = defaultdict(int)
         self.refused: defaultdict[str, int] = defaultdict(int)
         self.fetches: defaultdict[str, int] = defaultdict(int)
+        self.abandoned: defaultdict[str, int] = defaultdict(int)
+        self.abandoned_seconds: defaultdict[str, float] = defaultdict(float)
+        """Calls that ran when nobody waited for them any more, and how long they did, by how they ended."""
+        self.saved_seconds = 0.0
         self.log_dropped = 0
         self.log_lines_dropped: Callable[[], int] | None = None
         """How many lines of the log were lost, where this process writes one."""
@@ -102,7 +106,7 @@ class Metrics:
     def render(self, gauges: Iterable[Gauge], counted_by_workers: Mapping[str, str]) -> str:
         """The Prometheus text form. `counted_by_workers` are the counters of the dialect's own, with their meaning."""
         lines: list[str] = []
-        counters: tuple[tuple[str, str, str, dict[str, int]], ...] = (
+        counters: tuple[tuple[str, str, str, Mapping[str, float]], ...] = (
             (
                 "panglot_batches_released_total",
                 "batches sent to a worker, by why they were released",
@@ -114,12 +118,22 @@ class Metrics:
             ("panglot_workers_scaled_total", "workers added and removed by autoscaling", "direction", self.scaled),
             ("panglot_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
             ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
+            (
+                "panglot_abandoned_calls_total",
+                "calls that ran when nobody waited for them any more, by how they ended",
+                "end",
+                self.abandoned,
+            ),
+            ("panglot_abandoned_seconds_total", "how long these ran on", "end", self.abandoned_seconds),
             ("panglot_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),
         )
         lines += self._answered()
         for name, about, label, values in counters:
             lines += heading(name, about, "counter")
-            lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
+            lines += [f"{name}{wording({label: key})} {count:.12g}" for key, count in sorted(values.items())]
+        name = "panglot_saved_seconds_total"
+        lines += heading(name, "time that interrupted and killed calls would have taken by the mean of all", "counter")
+        lines.append(f"{name} {self.saved_seconds:.6f}")
         lines += heading(
             "panglot_log_dropped_bytes_total", "script output and records dropped by the rate limit", "counter"
         )

@@ -101,8 +101,13 @@ class Settings:
         group=WORKERS, least=0,
     )  # fmt: skip
     kill_grace: float = setting(
-        5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0
-    )
+        5.0, "how far beyond run_timeout, or after an interrupt, a call may go on before its worker is killed",
+        "seconds", group=WORKERS, least=0,
+    )  # fmt: skip
+    on_leave: str = setting(
+        "finish", "a call that nobody waits for any more: let it finish, interrupt the script, or kill its worker",
+        "str", group=WORKERS, choices=("finish", "interrupt", "kill"),
+    )  # fmt: skip
     slow_reader: float = setting(
         10.0,
         "how long a client that reads its stream slowly may keep a worker from requests that wait; 0: for ever",
@@ -404,6 +409,7 @@ class Settings:
         }
         own: tuple[str, ...] = ("sick_after", "nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
         own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level", "max_batch")
+        own += ("on_leave",)
         video = {
             "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
             "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,

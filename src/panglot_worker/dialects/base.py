@@ -23,13 +23,15 @@ from panglot_worker.bodies import codec, streams
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.request import Request
 from panglot_worker.dialects.stages import BETWEEN, Answer, Parts, Problem, Stages, TensorStages, warned
-from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
+from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, Interrupted, message_of
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.line.port import Port
 
 if TYPE_CHECKING:
     import asyncio
+
+    from panglot_worker.items.interrupting import Interrupter
 
 __all__ = [
     "BETWEEN",
@@ -148,6 +150,8 @@ class Dialect:
     """The line to the front, there before `load`."""
     stages: Optional[Stages] = None
     """What `load` returned, there after it."""
+    interrupter: Optional["Interrupter"] = None
+    """What ends calls that nobody waits for, where the setting `on_leave` is `interrupt`."""
     is_replaced = False
     """Whether `replace_worker` was called."""
     serving: Optional[ItemServer] = None
@@ -293,6 +297,10 @@ class Dialect:
     def hand_on(self, output: Any) -> Any:
         """What the next pool of a pipeline gets of an output. Raises what is answered here instead, as a failure."""
         return output
+
+    def interruption(self) -> BaseException:
+        """What is raised in the script when its call is interrupted: the platform's own exception where it has one."""
+        return Interrupted("nobody waits for this call any more")
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """Whether a failure is the client's fault, so that the log need not tell it."""

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Uni
 from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages
 from panglot_worker.errors import SCRIPT_ERROR, described
 from panglot_worker.items.intake import LONG, Intake
+from panglot_worker.items.interrupting import Interrupter
 from panglot_worker.items.replying import cancelled, durations, failed, finished, microseconds
 from panglot_worker.items.results import one_each
 from panglot_worker.items.sickness import Sickness
@@ -216,10 +217,14 @@ class Runner:
 
     def _one_by_one(self, ready: List[Prepared], error: BaseException, started: float) -> Iterator[wire.Reply]:
         """The batch failed as one: find out whose fault it was, unless nothing can succeed here any more."""
-        # Also where every item succeeds alone: a MemoryError of the batch still ends this process.
-        self._note_broken(error)
+        interrupter = self.dialect.interrupter
+        interrupted = interrupter is not None and interrupter.has_ended(ready[0][0].id)
+        if not interrupted:
+            # Also where every item succeeds alone: a MemoryError of the batch still ends this process.
+            self._note_broken(error)
         alone = len(ready) == 1
-        if alone or not self.rerun:
+        # Nobody waits for any item of a batch that was interrupted.
+        if alone or interrupted or not self.rerun:
             took = microseconds(now() - started)
             for request, _, decode, preprocess in ready:
                 yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
@@ -327,6 +332,9 @@ class Runner:
 
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
         """The reply to an item whose stage raised; notes whether this process can go on after it."""
+        interrupter = self.dialect.interrupter
+        if interrupter is not None and interrupter.has_ended(request.id):
+            return self._interrupted_reply(interrupter, request, error, times)
         self._note_broken(error)
         problem, text = self._worded(error, stage, request)
         # A body that our own decoder refuses says nothing about the health of the script.
@@ -340,6 +348,19 @@ class Runner:
                 self.port.tell(wire.EVENT, event)
             return finished(request.id, problem, times)
         return failed(request.id, problem, text, times)
+
+    def _interrupted_reply(
+        self, interrupter: Interrupter, request: Request, error: BaseException, times: wire.Times
+    ) -> wire.Reply:
+        """The end of an item whose call was interrupted, whatever the script made of that."""
+        interrupter.forget(request.id)
+        if not isinstance(error, type(self.dialect.interruption())):
+            # Such as the SystemExit of a script that ends itself on every trouble.
+            self._note_broken(error)
+        if interrupter.left_processes():
+            self.dialect.replace_worker("a call that was interrupted has left processes behind")
+        traceback.clear_frames(error.__traceback__)
+        return cancelled(request.id)._replace(times=times)
 
     def _worded(self, error: BaseException, stage: str, request: Request) -> Tuple[Union[Answer, Problem], str]:
         """The dialect's answer to an exception, and the text for the log; 500 where making the answer raises too."""

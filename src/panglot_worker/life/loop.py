@@ -21,6 +21,7 @@ from panglot_worker import dialects
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Request, Stages
 from panglot_worker.errors import ScriptError
+from panglot_worker.items.interrupting import Interrupter
 from panglot_worker.items.tensor_adapter import TensorAdapter
 from panglot_worker.life import loader
 from panglot_worker.line import wire
@@ -180,6 +181,8 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
             reset_signals()
         if package.does("inference") and stages is not None:
             stages = warm_up(dialect, stages, port, progress)
+        if own_process and package.settings.get("on_leave") == "interrupt" and dialect.server == Dialect.server:
+            dialect.interrupter = Interrupter(dialect, port)
         dialect.tensor_adapter = tensor_adapter = TensorAdapter(dialect, stages)
         description["tensors"] = tensor_adapter.describe()
         loaded = arranged(dialect, tensor_adapter.around(stages) if stages is not None else None)
@@ -277,6 +280,7 @@ def ready(loaded: LoadedScript, description: Description, seconds: float) -> Dic
     return {
         "slots": dialect.slots,
         "batched": any(batched),
+        "interrupts": dialect.interrupter is not None,
         "lanes": {route.decode("latin-1"): most_together(stages) for route, stages in by_route.items()},
         "workers": dialect.workers if infers else None,
         "max_batch": dialect.max_batch if infers else None,

@@ -55,6 +55,12 @@ NAMES = {
     TAKE_OVER: "TAKE_OVER",
 }
 
+INTERRUPT = 40
+"""The signal that ends a call whose items are all cancelled: see `panglot_worker.items.interrupting`.
+
+A real-time signal in the middle of their range: no library uses it, and it has the same number everywhere.
+"""
+
 SINGLY = 1
 """Flag of RUN: the items are independent calls, each answered when done, not one batch."""
 
@@ -92,7 +98,7 @@ _COUNT = (int, type(None))
 SHAPES: Dict[Any, Dict[str, Any]] = {
     READY: {
         "batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT,
-        "lanes": (dict, type(None)), "api": dict,
+        "lanes": (dict, type(None)), "interrupts": (bool, type(None)), "api": dict,
     },
     "failure": {"item": int},
     "row": {"pools": list},

@@ -9,11 +9,11 @@ from typing import Any, Callable, List, TypeVar, Union
 
 from panglot_worker.bodies.codec import File
 from panglot_worker.bodies.response import Response
-from panglot_worker.errors import ClientError
+from panglot_worker.errors import ClientError, Interrupted
 from panglot_worker.scripts.current import RequestInfo, request, requests
 from panglot_worker.scripts.reporting import progress
 
-__all__ = ["ClientError", "File", "RequestInfo", "Response", "progress", "request", "requests", "route"]
+__all__ = ["ClientError", "File", "Interrupted", "RequestInfo", "Response", "progress", "request", "requests", "route"]
 
 MARK = "_panglot_routes"
 Marked = TypeVar("Marked", bound=Callable[..., Any])

@@ -12,6 +12,7 @@ from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
 from panglot.engine.memory.lent_results import Lending, PoolMemory
 from panglot.engine.pools import after_death, pipeline
+from panglot.engine.pools.abandoned import AbandonedRuns
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.fetches import Fetches
 from panglot.engine.pools.pipeline import PoolPlan
@@ -50,6 +51,7 @@ class Pool:
         self.event_log = context.event_log
         self.fetches = Fetches(settings, context.metrics)
         self.slow_readers = SlowReaders(settings.slow_reader)
+        self.abandoned = AbandonedRuns(settings, context.metrics, context.clock)
         self.supervisor = Supervisor(self, engine, context, memory)
         self.workers = self.supervisor.workers
         self.dispatcher = Dispatcher(context, plan, self.lending, self.supervisor, engine.new_id)
@@ -89,6 +91,8 @@ class Pool:
         if worker.stream_pause.call is not None:
             # The paused stream may have ended in these replies: its client, who is done, would never resume the worker.
             worker.stream_pause.check()
+        if self.abandoned.runs:
+            self.abandoned.replied(worker, replies)
         self.supervisor.restarts.fruitless = 0
         # Only final replies leave `in_flight`: a part of a stream does not bring the next batch nearer.
         left = len(worker.in_flight)
@@ -179,7 +183,9 @@ class Pool:
         if buffer is not None:
             buffer.release()
         if call is not None:
-            self._count(worker, reply)
+            # What was not run, or not to its end, says nothing about the pace of the worker.
+            if not reply.flags & wire.UNRUN:
+                self._count(worker, reply)
         elif reply.id in worker.recalled:
             # A recall and a reply can cross: the item was cancelled in the worker, or was answered before that.
             worker.recalled.remove(reply.id)
@@ -322,6 +328,8 @@ class Pool:
         # The call stays in `in_flight`: the worker is free only once it has replied, and `_unwanted` drops that reply.
         worker.cancel(call)
         worker.stream_pause.check()
+        # After the cancellation was sent: without it the worker ignores that it is interrupted.
+        self.abandoned.look(worker)
 
     def _worker_of(self, call: Call) -> Worker | None:
         return next((worker for worker in self.workers if call.id in worker.in_flight), None)
@@ -356,6 +364,7 @@ class Pool:
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Decide what becomes of each call that a dead worker had: it runs again, or is answered now."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
+        self.abandoned.died(worker)
         # The worker has left `workers`: the calls that it was sent ahead no longer count.
         self.dispatcher.count_ahead()
         if worker.reason == LOST:

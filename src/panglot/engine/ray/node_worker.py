@@ -11,7 +11,8 @@ from panglot.engine.processes import process
 from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.ray import paths
 from panglot.engine.ray.placement import Placement
-from panglot.engine.workers.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
+from panglot.engine.workers.worker import HUNG, KILL_AFTER, KILLED, LINGER, LOST, Worker
+from panglot_worker.line import wire
 
 DOUBT = 0.1
 """Seconds until the agent is asked whether it is still there, after a worker was killed from outside: the whole node
@@ -77,7 +78,11 @@ class NodeWorker(Worker):
 
     # Ending
 
-    def kill_hung(self, why: str) -> None:
+    def interrupt(self) -> None:
+        if self.placement is not None and not self._exited:
+            self.placement.signal(self.generation, wire.INTERRUPT)
+
+    def kill_hung(self, why: str, reason: str = HUNG) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
         # A worker that waits for a placement, or for its environment, does not hang.
         if (
@@ -85,10 +90,10 @@ class NodeWorker(Worker):
             or self._exited
             or not self.placement.ready.done()
             or self.installing
-            or self.reason == HUNG
+            or self.reason in KILLED
         ):
             return
-        self.reason, self.why = HUNG, why
+        self.reason, self.why = reason, why
         self.placement.signal(self.generation, signal.SIGABRT)
         self.placement.signal(self.generation, signal.SIGCONT)
         asyncio.get_running_loop().call_later(KILL_AFTER, self.kill)
@@ -106,7 +111,7 @@ class NodeWorker(Worker):
     def on_exit(self, code: int | None) -> None:
         """Note that the process has ended. One that was killed from elsewhere may go with all of its node: wait."""
         self.code = code
-        if process.ended_itself(code) or self.reason == HUNG or self.placement is None:
+        if process.ended_itself(code) or self.reason in KILLED or self.placement is None:
             self.on_here()
         else:
             asyncio.get_running_loop().call_later(DOUBT, self.placement.ask, self.generation)

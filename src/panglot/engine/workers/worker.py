@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from panglot.engine.pools.pool import Pool
 
 STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
-DIED, HUNG, RETIRED, SICK, LOST = "died", "hung", "retired", "sick", "lost"
+DIED, HUNG, RETIRED, SICK, LOST, STOPPED = "died", "hung", "retired", "sick", "lost", "stopped"
 """Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, because it says that
-nothing can succeed in it any more, or with the machine it was on."""
+nothing can succeed in it any more, with the machine it was on, or with a call that nobody waits for."""
+KILLED = (HUNG, STOPPED)
 
 KILL_AFTER = 2.0
 STUCK = 0.005
@@ -41,8 +42,6 @@ STUCK = 0.005
 LINGER = 0.5
 
 log = logging.getLogger("panglot.worker")
-
-
 Lend = Callable[["Worker", Call], int]
 
 
@@ -73,8 +72,8 @@ class Worker:
         self.results: Arena | None = None
         """The buffers it may be lent for its results."""
         self.busy_since = 0.0
-        self.batched, self.slots, self.open_slots = False, 1, 1
-        """Whether the script takes batches; how many calls it may run at the same time, and how many of these now."""
+        self.batched, self.interrupts, self.slots, self.open_slots = False, False, 1, 1
+        """Whether the script takes batches; whether a signal interrupts its call; how many calls it may run at the same time, and how many of these now."""
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
@@ -210,7 +209,7 @@ class Worker:
 
     def _ready(self, value: dict[str, Any]) -> None:
         self.batched, self.slots = bool(value["batched"]), int(value["slots"])
-        self.open_slots = self.slots
+        self.open_slots, self.interrupts = self.slots, bool(value.get("interrupts"))
         self.lanes, self.loaded = value.get("lanes") or {}, True
         self.state, self.step, self.since = READY, "", self.clock()
         self.pool.on_ready(self, value)
@@ -277,7 +276,7 @@ class Worker:
     @property
     def takes_calls(self) -> bool:
         """Whether it may be given calls, unless it has enough."""
-        return self.state == READY and not self.paused and self.reason != HUNG
+        return self.state == READY and not self.paused and self.reason not in KILLED
 
     def free_slots(self, now: float, many_wait: bool = False) -> int:
         """How many more calls it may be given now; `many_wait`: there are enough for all workers to have a next one."""
@@ -287,7 +286,7 @@ class Worker:
             # First of all: most workers of a busy pool end here.
             if calls > window // 2:
                 return 0
-        if self.state != READY or self.paused or self.reason == HUNG:
+        if self.state != READY or self.paused or self.reason in KILLED:
             return 0
         first = next(iter(self.in_flight.values())) if calls else None
         # This call is suspected of killing workers: whatever is sent behind it could be lost with it.
@@ -335,8 +334,7 @@ class Worker:
     @property
     def first_waiting(self) -> Call | None:
         """The first of the calls that wait for the one it runs, or for the batch."""
-        begun = self.begun
-        return next(itertools.islice(self.in_flight.values(), begun, None), None)
+        return next(itertools.islice(self.in_flight.values(), self.begun, None), None)
 
     def is_held_up(self, now: float) -> bool:
         """Whether what it runs takes longer than those who wait behind it could expect."""
@@ -356,7 +354,7 @@ class Worker:
 
     def may_have_more(self) -> bool:
         """Whether it runs a batch, has no next one, and could be given that."""
-        if not self.batched or self.state != READY or self.paused or self.reason == HUNG or self.slots > 1:
+        if not self.batched or not self.takes_calls or self.slots > 1:
             return False
         first = next(iter(self.in_flight.values()), None)
         return first is not None and not first.alone and not first.chunks and not self.sent_ahead
@@ -374,12 +372,17 @@ class Worker:
         self.state, self.why, self.since = RETIRING, why, self.clock()
         self.reason = SICK if self.sick else RETIRED
 
-    def kill_hung(self, why: str) -> None:
+    def interrupt(self) -> None:
+        """Have the call it runs end, if all items of it are cancelled: see `panglot_worker.items.interrupting`."""
+        if self.popen is not None and not self._exited:
+            os.kill(self.popen.pid, wire.INTERRUPT)
+
+    def kill_hung(self, why: str, reason: str = HUNG) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
-        if self.popen is None or self._exited or self.reason == HUNG:
+        if self.popen is None or self._exited or self.reason in KILLED:
             # One that has ended has been waited for: its number may be another process's by now.
             return
-        self.reason, self.why = HUNG, why
+        self.reason, self.why = reason, why
         with contextlib.suppress(ProcessLookupError):
             # In this order: a process that was stopped must not go on, and answer, before it is aborted.
             os.kill(self.popen.pid, signal.SIGABRT)

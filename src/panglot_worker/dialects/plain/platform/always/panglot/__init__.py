@@ -29,6 +29,7 @@ _find_worker()
 from panglot_worker.scripts.names import (  # noqa: E402
     ClientError,
     File,
+    Interrupted,
     RequestInfo,
     Response,
     progress,
@@ -37,7 +38,7 @@ from panglot_worker.scripts.names import (  # noqa: E402
     route,
 )
 
-__all__ = ["ClientError", "File", "RequestInfo", "Response", "progress", "request", "requests", "route"]
+__all__ = ["ClientError", "File", "Interrupted", "RequestInfo", "Response", "progress", "request", "requests", "route"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,100 @@
+"""Calls that a worker runs although nobody waits for them any more: they finish, are interrupted, or their worker ends.
+
+A client disconnects, a deadline passes, a job is cancelled: by the setting `on_leave` the script's call goes on, or the
+script is interrupted by a signal and has `kill_grace` seconds to clean up, or its worker is killed. Only what a worker
+runs alone ends so, and a batch only once nobody waits for any of its calls. A worker that runs several calls at once
+cancels each by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from panglot.engine.call import RUNNING
+from panglot.engine.workers.worker import STOPPED, Worker
+from panglot.metrics.counters import Metrics
+from panglot.settings import Settings
+from panglot_worker.line import wire
+
+FINISH, INTERRUPT, KILL = "finish", "interrupt", "kill"
+FINISHED, INTERRUPTED, KILLED = "finished", "interrupted", "killed"
+"""How a run ended that nobody waited for."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two signals to a worker, which twice as much follows each time."""
+
+log = logging.getLogger("panglot.engine")
+
+
+@dataclass
+class AbandonedRun:
+    """What a worker runs for nobody: the ids of the calls, when the run began, and since when nobody waits."""
+
+    ids: frozenset[int]
+    began: float
+    since: float
+    pause: float = FIRST_PAUSE
+    timer: asyncio.TimerHandle | None = None
+
+
+class AbandonedRuns:
+    """The abandoned runs of one pool's workers. It owns their timers, and counts how they ended."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, clock: Callable[[], float]) -> None:
+        # The script has this very process with --inline, and no signal of its own.
+        self.on_leave = FINISH if settings.inline else settings.on_leave
+        self.grace = settings.kill_grace
+        self.metrics = metrics
+        self.clock = clock
+        self.runs: dict[Worker, AbandonedRun] = {}
+
+    def look(self, worker: Worker) -> None:
+        """Begin to end what the worker runs, if nobody waits for it any more. Its calls are cancelled already."""
+        begun = list(itertools.islice(worker.in_flight.values(), worker.begun))
+        if worker in self.runs or worker.slots > 1 or not begun or any(call.state == RUNNING for call in begun):
+            return
+        run = AbandonedRun(frozenset(call.id for call in begun), worker.busy_since, self.clock())
+        self.runs[worker] = run
+        if self.on_leave == KILL:
+            worker.reason, worker.why = STOPPED, "was killed: nobody waits for the call it ran (--on-leave kill)"
+            worker.kill()
+        elif self.on_leave == INTERRUPT and worker.interrupts:
+            self._interrupt(worker, run)
+
+    def _interrupt(self, worker: Worker, run: AbandonedRun) -> None:
+        """Signal the worker again and again: it ignores a signal that comes before the cancellation, or at a bad time.
+
+        The script itself is interrupted once.
+        """
+        left = run.since + self.grace - self.clock()
+        if left <= 0:
+            worker.kill_hung(f"was killed: a call went on for {self.grace:g} s after it was interrupted", STOPPED)
+            return
+        worker.interrupt()
+        run.timer = asyncio.get_running_loop().call_later(min(run.pause, left), self._interrupt, worker, run)
+        run.pause = min(LONGEST_PAUSE, 2 * run.pause)
+
+    def replied(self, worker: Worker, replies: Iterable[wire.Reply]) -> None:
+        """Note the replies of a worker: the last one to an abandoned run ends that run."""
+        run = self.runs.get(worker)
+        if run is not None and not any(item_id in worker.in_flight for item_id in run.ids):
+            unrun = any(reply.id in run.ids and reply.flags & wire.UNRUN for reply in replies)
+            self._end(worker, INTERRUPTED if unrun else FINISHED)
+
+    def died(self, worker: Worker) -> None:
+        if worker in self.runs:
+            self._end(worker, KILLED)
+
+    def _end(self, worker: Worker, how: str) -> None:
+        run, now = self.runs.pop(worker), self.clock()
+        if run.timer is not None:
+            run.timer.cancel()
+        self.metrics.abandoned[how] += len(run.ids)
+        self.metrics.abandoned_seconds[how] += now - run.since
+        runs = self.metrics.stages[2]
+        if how != FINISHED and runs.count:
+            # By the mean of the model's calls: nobody knows how long this one would have taken.
+            self.metrics.saved_seconds += max(0.0, runs.total / runs.count / 1e6 - (now - run.began))
