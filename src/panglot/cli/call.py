@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,16 @@ from panglot.cli.options import TakesInputs, chosen_form
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
-    from panglot.client import Client
+    from collections.abc import Callable
+
+    from panglot.cli.run import Bar
+    from panglot.client import CallAnswer, Client
+    from panglot.inputs.base import Given
     from panglot.tools.run.inputs import Input
     from panglot.tools.run.running import RunResult
+
+EVERY = 0.25
+"""Seconds between two looks at a job."""
 
 
 @click.command(cls=TakesInputs)
@@ -26,19 +34,23 @@ if TYPE_CHECKING:
 @click.option("--concurrency", type=click.IntRange(1), default=8, metavar="N", help="inputs under way at once [8]")
 @click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per input [60]")
 @click.option("--wait", type=duration(0.0), default=5.0, metavar="SECONDS", help="for a server to listen [5]")
+@click.option("--follow", is_flag=True, help="run the inputs as jobs, and show how far each is")
 @click.option("--retry", is_flag=True, help="send again what a lost connection may have run already")
 @click.option("--dialect", default="", metavar="NAME", help="the server's, where it does not say")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the server does not say")
-def call(url: str, inputs: tuple[str, ...], form: str | None, as_json: bool, concurrency: int, **given: Any) -> None:
+def call(
+    url: str, inputs: tuple[str, ...], form: str | None, as_json: bool, concurrency: int, follow: bool, **given: Any
+) -> None:
     """Send each INPUT to the server at URL and print the answers: files, folders, globs, JSON, lines of JSON, or -.
 
     URL is such as http://127.0.0.1:8080, or unix:PATH. Without an INPUT the server's own example is sent. A server that
     is busy or restarts is waited for. The token is that in PANGLOT_TOKEN. The exit code is 1 when an input failed.
+    With --follow an input is a job of the server, which goes on when this command is interrupted.
     """
     client = _client(url, given)
     kind = chosen_form(form, as_json) or ("table" if sys.stdout.isatty() else "jsonl")
     with client:
-        sys.exit(_call(client, _inputs(client, inputs), concurrency, kind))
+        sys.exit(_call(client, _inputs(client, inputs), concurrency, kind, follow))
 
 
 def _client(url: str, given: dict[str, Any]) -> Client:
@@ -71,7 +83,7 @@ def _inputs(client: Client, words: tuple[str, ...]) -> list[Input]:
     return [Given("the server's example", value=shown["value"])]
 
 
-def _call(client: Client, gathered: list[Input], concurrency: int, kind: str) -> int:
+def _call(client: Client, gathered: list[Input], concurrency: int, kind: str, follow: bool) -> int:
     """Send all inputs and print what comes, in their order; the exit code."""
     from functools import partial
 
@@ -83,21 +95,58 @@ def _call(client: Client, gathered: list[Input], concurrency: int, kind: str) ->
     writer = result_writers.writer(kind, sys.stdout)
     began = time.monotonic()
     with Bar(len(gathered), "the server", "calling") as bar:
+        followed = FollowedJobs(client, bar)
+        ask = followed.answer if follow else client.call
         try:
-            for result in in_order(partial(_one, client), gathered, concurrency, False):
+            for result in in_order(partial(_one, ask), gathered, concurrency, False, followed.left.set):
                 done.append(result)
                 writer.add(result)
                 bar.advance()
         except KeyboardInterrupt:
             pass
     writer.close()
+    followed.say_what_goes_on()
     line = result_writers.summary(done, len(gathered), time.monotonic() - began)
     completed = len(done) == len(gathered)
     click.echo(line if completed else f"interrupted: {line}", err=True)
     return 130 if not completed else 1 if any(result.failed for result in done) else 0
 
 
-def _one(client: Client, entry: Input) -> RunResult:
+class FollowedJobs:
+    """The jobs of this command that have not ended: each has a line on the terminal with its progress."""
+
+    def __init__(self, client: Client, bar: Bar) -> None:
+        self.client = client
+        self.bar = bar.bar
+        self.going_on: set[str] = set()
+        self.left = threading.Event()
+
+    def answer(self, entry: Given) -> CallAnswer:
+        """Have an input run as a job, and wait for its end. Raises CallError."""
+        from panglot.client import CallError
+
+        job = self.client.submit(entry)
+        self.going_on.add(job.id)
+        line = self.bar.add_task(f"{entry.name}: queued", total=1.0)
+        try:
+            # Not by its events: a thread that waits for one cannot be woken when the command is interrupted.
+            while not (state := job.state())["ended"]:
+                progress = state["progress"] or {}
+                said = f"{entry.name}: {progress.get('text') or state['state']}"
+                self.bar.update(line, description=said, completed=progress.get("progress") or 0.0)
+                if self.left.wait(EVERY):
+                    raise CallError("the command was interrupted", code="interrupted")
+        finally:
+            self.bar.remove_task(line)
+        self.going_on.discard(job.id)
+        return job.answer()
+
+    def say_what_goes_on(self) -> None:
+        for name in sorted(self.going_on):
+            click.echo(f"the job {name} goes on: GET /jobs/{name} shows it, DELETE /jobs/{name} cancels it", err=True)
+
+
+def _one(ask: Callable[[Any], CallAnswer], entry: Input) -> RunResult:
     """What came of one input; a failure is a result too."""
     from panglot.client import CallError
     from panglot.tools.run.inputs import UnreadableInput
@@ -107,7 +156,7 @@ def _one(client: Client, entry: Input) -> RunResult:
         return RunResult(entry.name, error=entry.problem)
     began = time.perf_counter()
     try:
-        answer = client.call(entry)
+        answer = ask(entry)
     except CallError as error:
         return RunResult(entry.name, error.status, error=str(error))
     except (OSError, ValueError) as error:

@@ -6,7 +6,7 @@
         print(client.predict(image=Path("a.png"), threshold=0.4))
 
 `AsyncClient` is the same with `await`. `common.py` says which requests a client sends, and `attempts.py` which it
-sends again; `requests.py` makes requests from inputs; `answers.py` reads answers. None of them does I/O: the two
+sends again; `requests.py` makes requests from inputs; `answers.py` reads answers; `jobs.py` follows jobs. The two
 clients only send and sleep.
 """
 
@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
 from panglot.client.answers import CallAnswer
 from panglot.client.asynchronous import AsyncClient
 from panglot.client.errors import CallError
+from panglot.client.jobs import AsyncJobHandle, JobHandle, JobEvent
 from panglot.client.synchronous import Client
 
-__all__ = ["AsyncClient", "CallAnswer", "CallError", "Client"]
+__all__ = ["AsyncClient", "AsyncJobHandle", "CallAnswer", "CallError", "Client", "JobHandle", "JobEvent"]

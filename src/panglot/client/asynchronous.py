@@ -13,6 +13,7 @@ from panglot.client.answers import CallAnswer, answer_of, parser_of
 from panglot.client.attempts import Outcome, Pause, Result, Send, Steps
 from panglot.client.common import CallerBase
 from panglot.client.errors import CallError
+from panglot.client.jobs import AsyncJobHandle
 from panglot.client.requests import NOTHING
 from panglot.inputs.base import About
 
@@ -64,6 +65,20 @@ class AsyncClient(CallerBase):
             raise self._lost(error, response) from None
         finally:
             await response.aclose()
+
+    async def submit(
+        self, given: Any = NOTHING, /, *, idempotency_key: str = "", webhook: str = "", **values: Any
+    ) -> AsyncJobHandle:
+        """Have an input run as a job, which outlives this connection. Raises CallError, and ValueError as `ask`.
+
+        A second job with the same `idempotency_key` is the first one. The server calls the address `webhook` when the
+        job ends. An input that has fields of these names is given as a dict.
+        """
+        return self.job(await self._drive(self._submitting(given, values, idempotency_key, webhook)))
+
+    def job(self, name: str) -> AsyncJobHandle:
+        """A job that was submitted before, by its id."""
+        return AsyncJobHandle(self, name, self._job_steps(name))
 
     async def map(
         self, inputs: Iterable[Any], *, concurrency: int = 8, return_errors: bool = False

@@ -31,6 +31,8 @@ class CallPolicy:
     timeout: float = 60.0
     connect_timeout: float = 10.0
     retry: bool = False
+    too_busy: tuple[int, ...] = TOO_BUSY
+    """The statuses by which a server says that it did not run the call."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def attempts(
         # Rounded up: a deadline of 0 milliseconds would have passed already.
         headers = {**request.headers, "x-request-id": request_id, "x-timeout-ms": str(int(left * 1000) + 1)}
         outcome = yield Send(Outgoing(request.method, request.path, headers, request.body), left, whole)
-        if isinstance(outcome, httpx.Response) and outcome.status_code not in TOO_BUSY:
+        if isinstance(outcome, httpx.Response) and outcome.status_code not in policy.too_busy:
             return outcome
         pause = max(next(pauses), _retry_after(outcome))
         again = clock() + pause

@@ -5,6 +5,7 @@ The steps are generators. Nothing here sends or sleeps: `Client` and `AsyncClien
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ import httpx
 
 from panglot.client.attempts import CallPolicy, Outgoing, Send, Steps, attempts
 from panglot.client.errors import CallError, of_exception
+from panglot.client.jobs import JobSteps, as_job, name_of
 from panglot.client.requests import NOT_FOUND, READY, Address, outgoing
 from panglot.inputs.base import About
 
@@ -50,6 +52,18 @@ class CallerBase:
         """Have an input answered. Raises CallError, and ValueError for an input that cannot be sent."""
         about = yield from self._learning()
         return (yield from self._sending(outgoing(about, given, values), whole))
+
+    def _submitting(self, given: Any, values: dict[str, Any], key: str, webhook: str) -> Steps[str]:
+        """Have an input run as a job, and give the job's name. Raises CallError, and ValueError as `_calling`."""
+        about = yield from self._learning()
+        request = as_job(outgoing(about, given, values), key, webhook)
+        # Whatever the policy says: with a key the second request is the same job.
+        policy = dataclasses.replace(self._policy, retry=True)
+        response = yield from attempts(request, policy, self._address.url, time.monotonic)
+        return name_of(response)
+
+    def _job_steps(self, name: str) -> JobSteps:
+        return JobSteps(name, self._policy, self._address.url)
 
     def _learning(self) -> Steps[About]:
         """Read what the server says about itself, once, as soon as its script is loaded. Raises CallError."""

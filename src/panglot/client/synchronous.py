@@ -14,6 +14,7 @@ from panglot.client.answers import CallAnswer, answer_of, parser_of
 from panglot.client.attempts import Outcome, Pause, Result, Send, Steps
 from panglot.client.common import CallerBase
 from panglot.client.errors import CallError
+from panglot.client.jobs import JobHandle
 from panglot.client.requests import NOTHING
 from panglot.inputs.base import About
 
@@ -65,6 +66,20 @@ class Client(CallerBase):
         finally:
             response.close()
 
+    def submit(
+        self, given: Any = NOTHING, /, *, idempotency_key: str = "", webhook: str = "", **values: Any
+    ) -> JobHandle:
+        """Have an input run as a job, which outlives this connection. Raises CallError, and ValueError as `ask`.
+
+        A second job with the same `idempotency_key` is the first one. The server calls the address `webhook` when the
+        job ends. An input that has fields of these names is given as a dict.
+        """
+        return self.job(self._drive(self._submitting(given, values, idempotency_key, webhook)))
+
+    def job(self, name: str) -> JobHandle:
+        """A job that was submitted before, by its id."""
+        return JobHandle(self, name, self._job_steps(name))
+
     def map(self, inputs: Iterable[Any], *, concurrency: int = 8, return_errors: bool = False) -> Iterator[Any]:
         """The answers to many inputs in their order, at most `concurrency` of them under way.
 
@@ -101,9 +116,13 @@ class Client(CallerBase):
 
 
 def in_order(
-    function: Callable[[Any], Any], inputs: Iterable[Any], concurrency: int, return_errors: bool
-) -> Iterator[Any]:
-    """What the function makes of each input, in their order, with at most `concurrency` of them in work."""
+    function: Callable[[Any], Any], inputs: Iterable[Any], concurrency: int, return_errors: bool,
+    leave: Callable[[], None] = lambda: None,
+) -> Iterator[Any]:  # fmt: skip
+    """What the function makes of each input, in their order, with at most `concurrency` of them in work.
+
+    `leave` is called when there are no more results to come, before those in work are waited for.
+    """
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(concurrency, "panglot-client") as threads:
         try:
@@ -115,6 +134,7 @@ def in_order(
                 yield _result(waiting.popleft(), return_errors)
         finally:
             # The caller may have stopped early. Calls that run already are waited for when the pool closes.
+            leave()
             for future in waiting:
                 future.cancel()
 
