@@ -10,7 +10,7 @@ from support.server import serving
 
 def test_another_key_sees_nothing_of_a_job(tmp_path: Path) -> None:
     secrets = {name: key_file.new_secret() for name in ("alice", "bob", "watcher")}
-    more = {"watcher": ('may = ["metrics", "pages"]',)}
+    more = {"watcher": ('may = ["metrics", "pages"]',), "bob": ('may = ["infer", "jobs", "pages"]',)}
     path = tmp_path / "keys.toml"
     path.write_text("\n".join(key_file.written(name, secret, more.get(name, ())) for name, secret in secrets.items()))
     with serving("job_steps", "--keys", str(path), ready=False) as server:
@@ -26,6 +26,11 @@ def test_another_key_sees_nothing_of_a_job(tmp_path: Path) -> None:
             assert server.client.get(f"/jobs/{job}{end}", headers=bob).status_code == 404
             assert server.client.get(f"/jobs/{job}{end}").status_code == 401
         assert server.client.delete(f"/jobs/{job}", headers=bob).status_code == 404
+        # A browser that has logged in with a key sees what the key sees.
+        browser = server.new_client()
+        assert browser.post("/login", headers=bob).status_code == 204
+        for end in ("", "/result", "/events"):
+            assert browser.get(f"/jobs/{job}{end}").status_code == 404
         # The same key of another client is another job.
         other = server.client.post("/predict", json={"a": 2}, headers={**bob, **submitted})
         assert other.status_code == 202

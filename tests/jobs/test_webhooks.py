@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from panglot.jobs.webhooks import refusal, secrets_of, signature
-from support.server import serving, wait_until
+from support.server import PACKAGES, Server, serving, wait_until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -23,6 +24,7 @@ class Receiver(http.server.ThreadingHTTPServer):
 
     def __init__(self) -> None:
         self.events: list[tuple[dict[str, str], bytes]] = []
+        self.refused: list[str] = []
         self.refuse = 0
         super().__init__(("127.0.0.1", 0), Take)
 
@@ -34,6 +36,7 @@ class Take(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.server.refuse:
             self.server.refuse -= 1
+            self.server.refused.append(self.headers["webhook-id"])
             self.send_response(500)
         else:
             self.server.events.append(({name.lower(): value for name, value in self.headers.items()}, body))
@@ -86,3 +89,24 @@ def test_a_receiver_is_told_signed_and_again_after_a_refusal(receiver: Receiver,
     assert headers["webhook-signature"] == signature(
         [key], headers["webhook-id"], int(headers["webhook-timestamp"]), body
     )
+
+
+def test_an_event_that_was_refused_comes_again_after_a_crash_and_a_restart(receiver: Receiver, tmp_path: Path) -> None:
+    host = f"127.0.0.1:{receiver.server_address[1]}"
+    flags = ("--jobs", str(tmp_path / "jobs"), "--webhook-allow", host)
+    headers = {"prefer": "respond-async", "job-webhook": f"http://{host}/hook"}
+    receiver.refuse = 1
+    server = Server(PACKAGES / "job_steps", *flags).wait_ready()
+    job = server.client.post("/predict", json={"a": 1}, headers=headers).json()["id"]
+    wait_until(lambda: server.metric("panglot_webhooks", outcome="failed") == 1, 60)
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait(10)
+    server.close()
+    assert receiver.events == []
+    with serving("job_steps", *flags) as server:
+        wait_until(lambda: len(receiver.events) == 1, 60)
+        wait_until(lambda: server.metric("panglot_webhooks", outcome="delivered") == 1)
+        assert server.client.get(f"/jobs/{job}").json()["attempts"] == 1, "the job itself did not run again"
+    ((sent, body),) = receiver.events
+    assert [sent["webhook-id"]] == receiver.refused == [f"evt_{job}_completed"]
+    assert json.loads(body)["data"]["answer"] == {"echo": {"a": 1}}

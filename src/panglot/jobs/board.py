@@ -246,9 +246,9 @@ class JobBoard:
             self._has_ended(job)
         return self._state(job)
 
-    async def purge(self, model: str) -> int:
-        """Cancel all jobs of a model that wait; how many these were. Raises JobTrouble."""
-        jobs = await self._checked(self.store.write, "purge", model)
+    async def purge(self, model: str, owner: str | None = None) -> int:
+        """Cancel the jobs of a model that wait, all or those of an owner; how many these were. Raises JobTrouble."""
+        jobs = await self._checked(self.store.write, "purge", model, owner)
         for job in jobs or ():
             self._has_ended(job)
         return len(jobs or ())
@@ -357,7 +357,7 @@ class JobBoard:
         if isinstance(result, JobTrouble):
             return
         for claimed in result:
-            call = JobCall(claimed, runner.quota, runner.write_fault, self._over, self._wake)
+            call = JobCall(claimed, runner.quota, runner.write_fault, self._over, self._wake, runner.cancel)
             self.running[claimed.job.id] = call
             self._running_of[model] += 1
             self._wake(claimed.job.id)
@@ -410,6 +410,7 @@ class JobBoard:
     def _leave(self, call: JobCall) -> None:
         if self.running.get(call.job.id) is call:
             del self.running[call.job.id]
+            call.release_parts()
             self._running_of[call.job.model] -= 1
 
     def _drop(self, name: str) -> None:

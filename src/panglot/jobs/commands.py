@@ -347,9 +347,11 @@ class JobTables:
             return None if job is None else (job, False)
         return self._end(job, CANCELLED, time.time(), None), True
 
-    def purge(self, model: str) -> list[Job]:
-        """Cancel all jobs of a model that wait."""
-        rows = self.database.execute(SELECT + "WHERE model = ? AND state IN (0, 6)", (model,)).fetchall()
+    def purge(self, model: str, owner: str | None = None) -> list[Job]:
+        """Cancel the jobs of a model that wait: all, or those of an owner."""
+        whose = "" if owner is None else " AND owner = ?"
+        values = (model,) if owner is None else (model, owner)
+        rows = self.database.execute(SELECT + "WHERE model = ? AND state IN (0, 6)" + whose, values).fetchall()
         now = time.time()
         return [self._end(Job(*row), CANCELLED, now, None) for row in rows]
 

@@ -17,6 +17,10 @@ NOT_RUN = frozenset({"loading", "queue_full", "draining", "back_off", "no_place"
 TRIED_AGAIN = frozenset({"worker_died", "timeout", "place_lost"})
 """Codes of faults after which a job gets another attempt."""
 
+STREAM_TOO_LARGE = Fault(
+    500, "stream_too_large", "the parts of the answer need more memory than there is for requests: request_memory"
+)
+
 Writer = Callable[[str, Fault, bytes], tuple[int, bytes, bytes]]
 """Makes status, head and body of the answer for a fault, given the route's path and the request's id."""
 
@@ -25,8 +29,8 @@ class JobCall(Call):
     """The run of one job. `ended` is called once, with the outcome or the fault that is no answer yet."""
 
     __slots__ = (
-        "answer_head", "changed", "claimed", "ended", "parts", "printed_text", "progress", "received", "run_limit",
-        "write_fault",
+        "answer_head", "cancel", "changed", "claimed", "ended", "parts", "printed_text", "progress", "received",
+        "run_limit", "write_fault",
     )  # fmt: skip
 
     background = True
@@ -38,6 +42,7 @@ class JobCall(Call):
         write_fault: Writer,
         ended: Callable[[JobCall, JobOutcome | Fault], None],
         changed: Callable[[str], None],
+        cancel: Callable[[Call], None],
     ) -> None:
         super().__init__(quota)
         self.claimed = claimed
@@ -46,10 +51,12 @@ class JobCall(Call):
         self.write_fault = write_fault
         self.ended = ended
         self.changed = changed
+        self.cancel = cancel
+        """Ends the call in the engine."""
         self.parts: list[bytes] = []
         """The parts of a streamed answer, as they come."""
         self.received = 0
-        """Bytes of these parts."""
+        """Bytes of these parts, which the quota counts until the answer is stored."""
         self.answer_head = b""
         self.progress: CallProgress | None = None
         self.printed_text = ""
@@ -80,7 +87,11 @@ class JobCall(Call):
             self._failed(reply)
             return
         if reply.flags & wire.MORE or self.parts:
-            self._add_part(reply)
+            if not self._add_part(reply):
+                # In this order: a job that has its end is not cancelled, so that the end is stored.
+                self.ended(self, STREAM_TOO_LARGE)
+                self.cancel(self)
+                return
             if reply.flags & wire.MORE:
                 self.changed(self.job.id)
                 return
@@ -103,12 +114,22 @@ class JobCall(Call):
         fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
         self.ended(self, self.outcome(fault))
 
-    def _add_part(self, reply: wire.Reply) -> None:
+    def _add_part(self, reply: wire.Reply) -> bool:
+        """Add what has come; False when there is no memory for it."""
+        size = len(reply.body)
         if not self.parts:
             self.answer_head = bytes(reply.head)
-        if len(reply.body):
+        if size:
+            if not self.quota.take(size, self.received + size):
+                return False
             self.parts.append(bytes(reply.body))
-            self.received += len(reply.body)
+            self.received += size
+        return True
+
+    def release_parts(self) -> None:
+        """Give back the parts: the answer is stored, or nobody wants it. May be called again."""
+        self.quota.used -= self.received
+        self.received, self.parts = 0, []
 
     def _streamed(self, last: wire.Reply) -> JobOutcome:
         ends, at = [], 0

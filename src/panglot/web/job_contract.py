@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from starlette.requests import Request
+
 from panglot.jobs.board import JobState as JobState
 from panglot.jobs.job import StoredAnswer as StoredAnswer
 from panglot.jobs.job import Webhook as Webhook
@@ -57,7 +59,7 @@ class JobOptions:
     attached: bool = False
     """Whether the job is cancelled when its client disconnects before the answer."""
     key: str | None = None
-    """Under which `ModelJobs.by_key` finds it. A second request with this key is the same job."""
+    """Under which `ClientJobs.by_key` finds it. A second request with this key is the same job."""
     any_request: bool = False
     """Whether a second request with this key may differ: the key alone counts. Else it is refused with 422."""
     lifetime: float | None = None
@@ -94,14 +96,17 @@ class JobRoute:
     """The body that its webhooks send, given the job, the event and the answer; None: as docs/guides/jobs.md says."""
 
 
-class ModelJobs(Protocol):
-    """The jobs of one model, as `Model.jobs` gives them to the pages of a dialect. All raise RouteRefused."""
+class ClientJobs(Protocol):
+    """The jobs of one model that a client may see. All methods raise RouteRefused.
+
+    Another client's job is not there: `find` and the others give None, or nothing, for its id.
+    """
 
     async def find(self, name: str) -> JobState | None:
-        """A job by its id; None where this model has none. Whose it is, the page decides: see `JobState.job.owner`."""
+        """A job by its id."""
 
-    async def by_key(self, key: str, owner: str = "") -> JobState | None:
-        """A job by its `JobOptions.key`, among those of an owner (`Access.owner` of the request's headers)."""
+    async def by_key(self, key: str) -> JobState | None:
+        """A job by its `JobOptions.key`, among those that this client has submitted."""
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
         """A job once it has ended, or as it is after so many seconds."""
@@ -129,6 +134,13 @@ class ModelJobs(Protocol):
 
     async def purge(self) -> int:
         """Cancel all jobs that wait; how many these were."""
+
+
+class ModelJobs(Protocol):
+    """The jobs of one model, as `Model.jobs` gives them to the pages of a dialect."""
+
+    def of(self, request: Request) -> ClientJobs:
+        """The jobs that the client of a request may see: its own, or all where it has the server's token."""
 
     def counts(self) -> Mapping[str, int]:
         """How many jobs there are by the names of states: queued, running, done, failed, cancelled, expired."""

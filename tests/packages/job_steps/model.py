@@ -21,13 +21,13 @@ def predict(body: dict):
     if body.get("status"):
         return Response(b"own bytes", status=body["status"], headers={"x-own": "yes"})
     if body.get("stream"):
-        return (part for part in parts(body["stream"], body.get("pause", 0)))
+        return (part for part in parts(body["stream"], body.get("pause", 0), body.get("size", 0)))
     if body.get("large"):
         return {"large": "x" * body["large"]}
     return {"echo": body}
 
 
-def parts(count, pause):
+def parts(count, pause, size):
     for number in range(count):
         time.sleep(pause)
-        yield {"part": number}
+        yield {"part": number, **({"text": "x" * size} if size else {})}
