@@ -126,6 +126,9 @@ def _existing(folder: JobFolder, name: str, synchronous: str) -> sqlite3.Connect
     path = folder.path / name
     if not path.exists() or not path.stat().st_size:
         raise sqlite3.DatabaseError("it is missing or empty")
+    if path.stat().st_size % salvage.PAGE:
+        # Before SQLite opens it: SQLite fills the last page with zeros, and a row that was cut would look whole then.
+        raise sqlite3.DatabaseError("it was cut within a page")
     unclean = Path(f"{path}-wal").exists()
     database = _at(folder, name, synchronous)
     try:
@@ -170,11 +173,14 @@ def _salvaged(folder: JobFolder, damaged: str, why: str, synchronous: str) -> Op
     _create(database)
     database.execute("BEGIN IMMEDIATE")
     saved = 0
+    stored: set[int] = set()
     for row in rows.jobs.values():
         job = dict(zip(COLUMNS, row, strict=True))
         if _save(folder, job, rows.payloads, report):
             saved += _insert(database, job, rows.payloads)
-    rowless = [position for position in rows.payloads if not position % 2 and position // 2 not in rows.jobs]
+            stored.add(job["seq"])
+    # Also those with a damaged row: a body that is whole says all that is needed.
+    rowless = [position for position in rows.payloads if not position % 2 and position // 2 not in stored]
     for position in rowless:
         rebuilt = _rebuilt(position, rows.payloads, report)
         if rebuilt is not None:
