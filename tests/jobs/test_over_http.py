@@ -159,7 +159,8 @@ def test_the_list_is_json_or_a_page(server: Server) -> None:
     assert job in [entry["id"] for entry in listed["jobs"]]
     assert listed["counts"]["done"] >= 1
     page = server.client.get("/jobs", headers={"accept": "text/html"})
-    assert job in page.text
+    assert 'src="pages/jobs.js"' in page.text
+    assert '<a href="jobs">Jobs</a>' in server.client.get("/status", headers={"accept": "text/html"}).text
     assert server.client.get("/jobs", params={"state": "odd"}).status_code == 400
 
 

@@ -18,10 +18,10 @@ from panglot.jobs.job import ID, STATES, JobTrouble
 from panglot.web.contract import ADMIN, JOBS, Page, RouteRefused
 from panglot.web.front import Front
 from panglot.web.jobs import asking
-from panglot.web.jobs.list_page import list_page
 from panglot.web.jobs.model_jobs import refusing
 from panglot.web.jobs.viewer import Viewer
 from panglot.web.jobs.views import no_answer, to_json, view
+from panglot.web.pages.routes import jobs_page
 
 MOST_LISTED = 200
 BREATH = 0.1
@@ -114,13 +114,13 @@ async def listed(front: Front, request: Request) -> Response:
     if (state and state not in STATES) or not before.isdigit() or not limit.isdigit():
         message = f"state is one of {', '.join(dict.fromkeys(STATES))}; before and limit are whole numbers"
         raise RouteRefused(Fault(400, "bad_query", message))
+    if "text/html" in request.headers.get("accept", ""):
+        return jobs_page(front, request)
     states = tuple(number for number, name in enumerate(STATES) if name == state)
     with refusing():
         board = _board(front)
         most = max(1, min(int(limit), MOST_LISTED))
         jobs = await board.listed(states, query.get("model", ""), int(before), most)
-    if "text/html" in request.headers.get("accept", ""):
-        return list_page(front, jobs, state)
     counts = dict.fromkeys(STATES, 0)
     for (_, number), count in board.store.counts.items():
         counts[STATES[number]] += count

@@ -17,7 +17,7 @@ from panglot.web.documents.bodies import sendable
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.pages.live import plain, seen
-from panglot.web.pages.shell import DOCS, PLAYGROUND, STATUS, page
+from panglot.web.pages.shell import DOCS, JOBS, PLAYGROUND, STATUS, page
 
 LOGIN = View("", "Log in", "login.js")
 
@@ -29,6 +29,7 @@ def views(front: Front) -> list[View]:
         *(() if front.settings.no_playground else (PLAYGROUND,)),
         *(model.contract.views if model is not None else ()),
         STATUS,
+        *((JOBS,) if front.jobs is not None and front.jobs.is_used else ()),
         DOCS,
     ]
 
@@ -72,6 +73,10 @@ def model_page(front: Front, request: Request) -> Response:
 
 def status(front: Front, request: Request) -> Response:
     return view_page(front, request, STATUS)
+
+
+def jobs_page(front: Front, request: Request) -> Response:
+    return view_page(front, request, JOBS)
 
 
 def login_page(front: Front) -> Response:

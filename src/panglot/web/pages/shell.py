@@ -24,6 +24,7 @@ HEADERS = {
 
 PLAYGROUND = View("./", "Playground", "playground.js")
 STATUS = View("status", "Status", "status.js")
+JOBS = View("jobs", "Jobs", "jobs.js")
 DOCS = View("docs", "API", "")
 
 

@@ -1,11 +1,13 @@
 // The playground: a form made of what the server says about itself, and the answer beside it.
 
+import { sendAsJob } from "./as_job.js";
 import { brokenOff, shown, Stream, unsent } from "./answer.js";
 import { editor, pictureOf } from "./body.js";
 import { byId, copyButton, h, newId, say, show, tabs } from "./dom.js";
 import { Gallery } from "./gallery.js";
 import { linked, linkOf } from "./linking.js";
 import { matches, operations } from "./operations.js";
+import { progressBar } from "./progress.js";
 import { reason, send, timings } from "./sending.js";
 import { chatOf } from "./talking.js";
 import { get } from "./server.js";
@@ -37,7 +39,7 @@ class Playground {
     this.stopButton = h("button", { type: "button", onclick: () => this.running?.abort(), hidden: true }, "Stop");
     this.form = h("form", { class: "sheet request", novalidate: true, "aria-label": "Request", onsubmit: (event) => { event.preventDefault(); this.run(); } },
       this.about_route, this.parameters, this.place, this.problem,
-      h("div", { class: "runbar" }, this.runButton, this.stopButton,
+      h("div", { class: "runbar" }, this.runButton, this.stopButton, this.makeJobChoice(),
         h("span", { class: "spacer" }),
         h("button", { type: "button", class: "small", onclick: () => this.choose(this.operation, this.way) }, "Reset"),
         copyButton(() => this.link(), "Copy link")),
@@ -50,6 +52,12 @@ class Playground {
     const { signal } = this.left;
     window.document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(); } }, { signal });
     window.document.addEventListener("paste", (event) => this.paste(event), { signal });
+  }
+
+  /** A box for requests that take long: as a job, a script that reports its progress is seen working. */
+  makeJobChoice() {
+    this.asJob = h("input", { type: "checkbox" });
+    return h("label", { class: "hint as-job", title: "The server runs it when a worker is free. Shows the progress that the script reports." }, this.asJob, " as a job");
   }
 
   makeChooser() {
@@ -191,10 +199,15 @@ class Playground {
     const attempt = { request, answer: null, error: null };
     const stream = new Stream();
     try {
-      attempt.answer = await send(request, this.running.signal, (answer) => {
+      const { signal } = this.running;
+      const heard = (answer) => {
         attempt.answer = answer;
         if (answer.parts.length && !answer.done) this.result.replaceChildren(stream.update(answer).element);
-      }, this.model.max_body);
+      };
+      const progressed = (reported) => this.result.replaceChildren(h("p", { class: "reported" }, progressBar(reported)));
+      attempt.answer = this.asJob.checked
+        ? await sendAsJob(request, signal, heard, progressed, this.model.max_body)
+        : await send(request, signal, heard, this.model.max_body);
     } catch (error) {
       attempt.error = error;
       if (error.name !== "AbortError" && attempt.answer) attempt.reason = await reason(attempt.answer);
