@@ -304,3 +304,32 @@ def test_objects_of_operators_are_valid(deploy: Path, tmp_path: Path) -> None:
             broken = json.dumps(part | {"spec": {}})
             done = subprocess.run(command, cwd=tmp_path, input=broken, text=True, capture_output=True, check=False)
             assert done.returncode != 0
+
+
+def test_a_package_that_stores_jobs_has_one_pod_with_a_volume(tmp_path: Path) -> None:
+    folder = tmp_path / "greeter"
+    create("plain", folder)
+    (folder / "panglot.toml").write_text('jobs = "/home/somebody/jobs"\n')
+    done = panglot("package", str(folder), "--kubernetes")
+    assert done.returncode == 0, done.stderr
+    assert "there is one pod" in done.stdout + done.stderr
+    deploy = folder / "deploy"
+    objects = parts(deploy / "kubernetes.yaml")
+    for version in VERSIONS:
+        for part in objects.values():
+            kubernetes_validate.validate(part, version, strict=True)
+    assert "HorizontalPodAutoscaler" not in objects
+    assert not (deploy / "keda.yaml").exists()
+    deployment = objects["Deployment"]["spec"]
+    # A second server on the folder is refused: two pods at a time would never be ready.
+    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
+    pod = deployment["template"]["spec"]
+    (volume,) = (entry for entry in pod["volumes"] if entry["name"] == "jobs")
+    assert volume["persistentVolumeClaim"]["claimName"] == objects["PersistentVolumeClaim"]["metadata"]["name"]
+    (mount,) = (entry for entry in pod["containers"][0]["volumeMounts"] if entry["name"] == "jobs")
+    dockerfile = (deploy / "Dockerfile").read_text()
+    assert f"PANGLOT_JOBS={mount['mountPath']}/store" in dockerfile
+    assert f'VOLUME ["{mount["mountPath"]}"]' in dockerfile
+    compose = yaml.safe_load((deploy / "compose.yaml").read_text())
+    assert compose["services"]["greeter"]["volumes"] == [f"jobs:{mount['mountPath']}"]
+    assert compose["volumes"] == {"jobs": {}}

@@ -23,7 +23,7 @@ from panglot.errors import StartError, near
 from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.settings.counts import SINGLE, WorkerCount
-from panglot.tools.package import wheel
+from panglot.tools.package import job_volume, wheel
 
 TEMPLATES = Path(__file__).parent / "templates"
 DOCKERFILE, IGNORE, COMPOSE = "Dockerfile", "Dockerfile.dockerignore", "compose.yaml"
@@ -109,7 +109,10 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
     # A build sees nothing but the package's folder.
     own = (folder if folder.is_relative_to(package.root) else package.root / DEPLOY) / wheel.NAME
     values = _values(package, settings, choices, folder, own)
-    chosen = ALWAYS | {file: about for group in choices.wanted for file, about in ON_REQUEST[group].items()}
+    requested = {file: about for group in choices.wanted for file, about in ON_REQUEST[group].items()}
+    if job_volume.is_wanted(settings):
+        requested = {file: about for file, about in requested.items() if file not in job_volume.NOT_SCALED}
+    chosen = ALWAYS | requested
     bodies = {folder / name: signed(render(_template(name), values), Path(name).suffix).encode() for name in chosen}
     for file in bodies:
         _check_replaceable(file, _is_ours)
@@ -125,7 +128,8 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
     paths = [shlex.quote(near(str(path))) for path in (folder / DOCKERFILE, package.root)]
     build = f"docker build -f {paths[0]} -t {name} {paths[1]}"
     files = {folder / file: about for file, about in chosen.items()} | {own: "Panglot itself, for the image"}
-    return Written(files, name, port, build, notes(package, settings))
+    more = job_volume.notes(settings, choices.wanted)
+    return Written(files, name, port, build, (*notes(package, settings), *more))
 
 
 def render(template: str, values: dict[str, str]) -> str:
@@ -195,11 +199,13 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
     requirements = _requirements(package, choices.requirements)
     port = choices.port or settings.port or 8080
     own = _relative(folder, package.root, "--output")
+    name = _name(package, choices)
     return {
+        **job_volume.values(settings, name, render(_template("autoscaler.part"), {"name": name})),
         "wheel": _checked(wheel_file.name, re.compile(r"[0-9A-Za-z.+_-]+"), "the version"),
         "copy_wheel": json.dumps([_relative(wheel_file, package.root, "--output"), "/tmp/"]),  # noqa: S108  in the image
         "extras": "[otel]" if settings.otel_endpoint else "",
-        "name": _name(package, choices),
+        "name": name,
         "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
         "entrypoint": _entrypoint(package, choices),
         "health_command": json.dumps(["python", "-c", HEALTH]),

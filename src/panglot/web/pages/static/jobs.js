@@ -8,7 +8,7 @@ import { count, duration } from "./words.js";
 const EVERY = 2000;
 const STATES = ["queued", "running", "done", "failed", "cancelled", "expired", "interrupted"];
 const HEADS = ["Job", "State", "Model", "Route", "Accepted", "How far", "Attempts", ""];
-const ONCE_MORE = ["failed", "interrupted"];
+const ONCE_MORE = ["failed", "interrupted", "expired"];
 
 const durable = h("p", { class: "hint" });
 const problem = h("p", { class: "hint wrong", role: "alert" });
