@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 from panglot.client.answers import CallAnswer
 from panglot.client.asynchronous import AsyncClient
 from panglot.client.errors import CallError
-from panglot.client.jobs import AsyncJobHandle, JobHandle, JobEvent
+from panglot.client.jobs import AsyncJobHandle, JobEvent, JobHandle
 from panglot.client.synchronous import Client
 
-__all__ = ["AsyncClient", "AsyncJobHandle", "CallAnswer", "CallError", "Client", "JobHandle", "JobEvent"]
+__all__ = ["AsyncClient", "AsyncJobHandle", "CallAnswer", "CallError", "Client", "JobEvent", "JobHandle"]

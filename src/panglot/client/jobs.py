@@ -195,11 +195,11 @@ class AsyncJobHandle:
         """The job as it is: `state`, `progress`, `attempts`, times, `error`. Raises CallError."""
         return await self._client._drive(self._steps.state())
 
-    async def result(self, timeout: float | None = None) -> Any:
+    async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109  as JobHandle has it
         """The answer, once the job has ended. Raises CallError where it failed or was cancelled, or TimeoutError."""
         return (await self.answer(timeout)).value
 
-    async def answer(self, timeout: float | None = None) -> CallAnswer:
+    async def answer(self, timeout: float | None = None) -> CallAnswer:  # noqa: ASYNC109  likewise
         """As `result`, with everything that is known about the answer."""
         return answer_of(await self._client._drive(self._steps.answer(timeout)))
 

@@ -9,14 +9,14 @@ def predict_batch(items):
     body = items[0]
     file = body.get("file")
     if file:
-        note(file, "begun %d" % len(items))
+        note(file, f"begun {len(items)}")
     try:
         time.sleep(max(item.get("seconds", 0) for item in items))
     except Interrupted:
-        note(file, "interrupted %d" % len(items))
+        note(file, f"interrupted {len(items)}")
         raise
     if file:
-        note(file, "finished %d" % len(items))
+        note(file, f"finished {len(items)}")
     return [{"items": len(items)} for _ in items]
 
 

@@ -93,7 +93,7 @@ def swallow(body):
 def fork(body):
     child = os.fork()
     if child == 0:
-        note(body, "child %d" % os.getpid())
+        note(body, f"child {os.getpid()}")
         time.sleep(60)
         os._exit(0)
     os.waitpid(child, 0)

@@ -85,8 +85,11 @@ class AbandonedRuns:
             self._end(worker, INTERRUPTED if unrun else FINISHED)
 
     def died(self, worker: Worker) -> None:
+        """Note the end of a worker, which may have been killed for its abandoned run."""
         if worker in self.runs:
             self._end(worker, KILLED)
+        if worker.reason == STOPPED:
+            log.info("%s %s", worker, worker.why, extra={"worker": worker.index})
 
     def _end(self, worker: Worker, how: str) -> None:
         run, now = self.runs.pop(worker), self.clock()

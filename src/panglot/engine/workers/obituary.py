@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from panglot.engine.call import Call
-from panglot.engine.workers.worker import HUNG, LINGER, Worker
+from panglot.engine.workers.worker import HUNG, LINGER, RETIRED, STOPPED, Worker
 from panglot.errors import LoadError
 from panglot.packages.distributions import pip_line
 from panglot.packages.package import Package
@@ -16,6 +16,11 @@ from panglot.packages.package import Package
 STACK_LINE = re.compile(r'File "(.+)", line (\d+) in ')
 """As Python writes the stacks of a process that is aborted."""
 LAST_LINES = 12
+
+
+def is_expected(worker: Worker) -> bool:
+    """Whether a worker has ended on purpose, so that its death is no trouble."""
+    return worker.reason in (RETIRED, STOPPED)
 
 
 async def write(worker: Worker, lost: Sequence[Call], package: Package) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from panglot.engine.workers import obituary
 from panglot.engine.workers.autoscaler import Autoscaler
 from panglot.engine.workers.restarts import Pace, Restarts
 from panglot.engine.workers.wear import Wear
-from panglot.engine.workers.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, STOPPED, Worker
+from panglot.engine.workers.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
 from panglot.settings.counts import ANY, SINGLE, WorkerCount
 
 if TYPE_CHECKING:
@@ -320,9 +320,7 @@ class Supervisor:
         if worker.why == SURPLUS:
             return
         self.metrics.restarts[worker.reason] += 1
-        if worker.reason == STOPPED:
-            log.info("%s %s", worker, worker.why, extra=self.worker_log_fields(worker))
-        elif worker.reason != RETIRED:
+        if not obituary.is_expected(worker):
             self._retain(asyncio.get_running_loop().create_task(self._report(worker, lost)))
         # The script had this very process: there is none to start again.
         if self.launcher.inline is not None:

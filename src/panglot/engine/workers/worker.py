@@ -73,7 +73,7 @@ class Worker:
         """The buffers it may be lent for its results."""
         self.busy_since = 0.0
         self.batched, self.interrupts, self.slots, self.open_slots = False, False, 1, 1
-        """Whether the script takes batches; whether a signal interrupts its call; how many calls it may run at the same time, and how many of these now."""
+        """Whether the script takes batches, and a signal interrupts its call; how many run at once, and now."""
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
