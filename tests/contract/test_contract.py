@@ -26,7 +26,7 @@ from support.wire import Wire
 WAYS: dict[str, Way] = {"processes": serving}
 """How servers are started; one that is added has every test run over all platforms once more."""
 LARGEST = 4096
-SHARED = ("--max-body", str(LARGEST), "--queue", "8", "--slots", "4")
+SHARED = ("--max-body", str(LARGEST), "--queue", "8", "--slots", "4", "--on-leave", "interrupt")
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -119,6 +119,19 @@ def test_timeout(desk: Desk, gate: Gate) -> None:
     gate.open()
     assert desk.right(2, desk.ask({"id": 2}))
     assert desk.server.metric("panglot_worker_restarts_total") == 0
+
+
+def test_a_call_that_nobody_waits_for_ends(desk: Desk, gate: Gate) -> None:
+    """The gate stays closed: the script would wait for it for ever."""
+    mark, workers = len(desk.server.lines), {worker.pid for worker in desk.server.workers()}
+    asked = desk.platform.ask({"id": 7, "op": "wait", "gate": str(gate)})
+    lines = (f"POST {asked.path} HTTP/1.1", f"host: 127.0.0.1:{desk.server.port}", f"content-type: {asked.type}")
+    head = "\r\n".join((*lines, f"authorization: Bearer {TOKEN}", f"content-length: {len(asked.body)}", "", ""))
+    with socket.create_connection(("127.0.0.1", desk.server.port)) as connection:
+        connection.sendall(head.encode() + asked.body)
+        desk.server.wait_log("order 7 waits", after=mark)
+    assert desk.right(3, desk.ask({"id": 3}))
+    assert {worker.pid for worker in desk.server.workers()} == workers, "its worker serves on"
 
 
 def test_nan(desk: Desk) -> None:

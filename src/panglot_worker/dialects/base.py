@@ -31,13 +31,12 @@ from panglot_worker.line.port import Port
 if TYPE_CHECKING:
     import asyncio
 
-    from panglot_worker.items.interrupting import Interrupter
-
 __all__ = [
     "BETWEEN",
     "Answer",
     "AsksForPipeline",
     "Dialect",
+    "Interrupting",
     "ItemServer",
     "Package",
     "Parts",
@@ -124,6 +123,25 @@ class ItemServer(Protocol):
         """Run at most so many items at once from now on."""
 
 
+class Interrupting(Protocol):
+    """What `panglot_worker.items.interrupting.Interrupter` does for the code that runs items."""
+
+    def install(self) -> None:
+        """Hear the signal of the front from now on."""
+
+    def around(self, stages: Stages) -> Stages:
+        """The stages, with an exception raised in code of the script where its call is to end."""
+
+    def has_ended(self, item_id: int) -> bool:
+        """Whether the call of this item was interrupted."""
+
+    def forget(self, item_id: int) -> None:
+        """Note that the front is told of the end of this item."""
+
+    def left_processes(self) -> bool:
+        """Whether there are processes that were not there when the script was loaded."""
+
+
 class Dialect:
     """A convention scripts are written in. Every method, and every stage, runs on the worker's main thread.
 
@@ -150,7 +168,7 @@ class Dialect:
     """The line to the front, there before `load`."""
     stages: Optional[Stages] = None
     """What `load` returned, there after it."""
-    interrupter: Optional["Interrupter"] = None
+    interrupter: Optional[Interrupting] = None
     """What ends calls that nobody waits for, where the setting `on_leave` is `interrupt`."""
     is_replaced = False
     """Whether `replace_worker` was called."""

@@ -97,6 +97,9 @@ class Interrupter:
 
     def _called(self, run: Callable[..., Any], *arguments: Any) -> Any:
         """Call code of the script. The handler may raise until this has returned."""
+        if self._raised_for:
+            # Of a call that went on after it was interrupted, and has been answered.
+            self._raised_for.intersection_update(request.id for request in current.running)
         try:
             self._armed = True
             # The call may have been cancelled since it was sent, or may be one of a batch that runs item by item.
@@ -148,6 +151,7 @@ def children() -> Set[int]:
 
 
 def is_child(number: str, parent: str) -> bool:
+    """Whether a process lives and has this parent."""
     try:
         with open("/proc/%s/stat" % number) as file:
             # The name of the program, in brackets, may hold anything.

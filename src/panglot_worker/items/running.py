@@ -7,10 +7,9 @@ import time
 import traceback
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
-from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages
+from panglot_worker.dialects.base import Answer, Dialect, Interrupting, Parts, Problem, Request, Stages
 from panglot_worker.errors import SCRIPT_ERROR, described
 from panglot_worker.items.intake import LONG, Intake
-from panglot_worker.items.interrupting import Interrupter
 from panglot_worker.items.replying import cancelled, durations, failed, finished, microseconds
 from panglot_worker.items.results import one_each
 from panglot_worker.items.sickness import Sickness
@@ -350,7 +349,7 @@ class Runner:
         return failed(request.id, problem, text, times)
 
     def _interrupted_reply(
-        self, interrupter: Interrupter, request: Request, error: BaseException, times: wire.Times
+        self, interrupter: Interrupting, request: Request, error: BaseException, times: wire.Times
     ) -> wire.Reply:
         """The end of an item whose call was interrupted, whatever the script made of that."""
         interrupter.forget(request.id)

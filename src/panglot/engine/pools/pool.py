@@ -12,7 +12,7 @@ from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
 from panglot.engine.memory.lent_results import Lending, PoolMemory
 from panglot.engine.pools import after_death, pipeline
-from panglot.engine.pools.abandoned import AbandonedRuns
+from panglot.engine.pools.abandoned import FINISH, AbandonedRuns
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.fetches import Fetches
 from panglot.engine.pools.pipeline import PoolPlan
@@ -96,6 +96,9 @@ class Pool:
         self.supervisor.restarts.fruitless = 0
         # Only final replies leave `in_flight`: a part of a stream does not bring the next batch nearer.
         left = len(worker.in_flight)
+        if left and self.abandoned.on_leave != FINISH:
+            # It has begun with what was sent behind these: that may have been cancelled too late to be skipped.
+            self.abandoned.look(worker)
         if not worker.batched:
             worker.pace.settle()
         elif worker.batches.answered(before - left, left, now):
