@@ -55,10 +55,11 @@ NAMES = {
     TAKE_OVER: "TAKE_OVER",
 }
 
-INTERRUPT = 40
+INTERRUPT = 47
 """The signal that ends a call whose items are all cancelled: see `panglot_worker.items.interrupting`.
 
-A real-time signal in the middle of their range: no library uses it, and it has the same number everywhere.
+A real-time signal far from both ends of their range, where runtimes and collectors of garbage take theirs (34 to 40, 64).
+A number, not SIGRTMIN + n: front and worker may be linked to different C libraries.
 """
 
 SINGLY = 1
