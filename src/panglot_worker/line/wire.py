@@ -58,7 +58,7 @@ NAMES = {
 INTERRUPT = 47
 """The signal that ends a call whose items are all cancelled: see `panglot_worker.items.interrupting`.
 
-A real-time signal far from both ends of their range, where runtimes and collectors of garbage take theirs (34 to 40, 64).
+A real-time signal far from both ends of their range: runtimes of other languages take theirs there (34 to 40, 64).
 A number, not SIGRTMIN + n: front and worker may be linked to different C libraries.
 """
 
