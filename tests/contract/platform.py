@@ -122,6 +122,8 @@ class Platform:
     """Whether requests that come at once share a call of the script."""
     tells_why: bool = False
     """Whether its answers tell what the script raised."""
+    goes_on: bool = False
+    """Whether its server of its own lets a call finish that nobody waits for."""
     python: Callable[[], str] | None = None
     """Makes the interpreter of its workers, where ours lacks what they import; the row then belongs to the rest."""
     outside: Path | None = None

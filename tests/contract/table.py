@@ -290,6 +290,7 @@ OF_GRAPHS: dict[str, Any] = {
 
 MEGFLOW_IMAGE = Platform(
     name="megflow_image",
+    goes_on=True,
     package="graph",
     file="image.toml",
     ask=lambda order: Asked("/analyze/" + quote(json.dumps(order), safe=""), PIXEL, "image/*"),
@@ -302,6 +303,7 @@ MEGFLOW_IMAGE = Platform(
 )
 MEGFLOW_BYTES = Platform(
     name="megflow_bytes",
+    goes_on=True,
     package="graph",
     file="bytes.toml",
     ask=lambda order: Asked("/analyze/bytes", as_json(order), OCTETS),
