@@ -15,6 +15,7 @@ WANTED = {
     "docs/install.md",
     "docs/first-five-minutes.md",
     "docs/troubleshooting.md",
+    "docs/guides/jobs.md",
     "docs/guides/keys.md",
     "docs/guides/prove-a-migration.md",
     "docs/guides/yesterdays-traffic.md",

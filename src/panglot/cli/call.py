@@ -135,7 +135,7 @@ class FollowedJobs:
                 said = f"{entry.name}: {progress.get('text') or state['state']}"
                 self.bar.update(line, description=said, completed=progress.get("progress") or 0.0)
                 if self.left.wait(EVERY):
-                    raise CallError("the command was interrupted", code="interrupted")
+                    raise CallError("the command was interrupted")
         finally:
             self.bar.remove_task(line)
         self.going_on.discard(job.id)
