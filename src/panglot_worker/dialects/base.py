@@ -126,9 +126,6 @@ class ItemServer(Protocol):
 class Interrupting(Protocol):
     """What `panglot_worker.items.interrupting.Interrupter` does for the code that runs items."""
 
-    def install(self) -> None:
-        """Hear the signal of the front from now on."""
-
     def around(self, stages: Stages) -> Stages:
         """The stages, with an exception raised in code of the script where its call is to end."""
 

@@ -109,7 +109,6 @@ def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
     if dialect.interrupter is not None:
         stages = dialect.interrupter.around(stages)
-        dialect.interrupter.install()
     intake = Intake(port, stages)
     dialect.serving = runner = runner_of(dialect, stages, port, rerun, intake, capture_of(dialect, stages, port))
     os.register_at_fork(before=retain_files)

@@ -182,7 +182,9 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         if package.does("inference") and stages is not None:
             stages = warm_up(dialect, stages, port, progress)
         if own_process and package.settings.get("on_leave") == "interrupt" and dialect.server == Dialect.server:
-            dialect.interrupter = Interrupter(dialect, port)
+            dialect.interrupter = interrupter = Interrupter(dialect, port)
+            # Before READY: from then on the signal may come, and without a handler it would end this process.
+            interrupter.install()
         dialect.tensor_adapter = tensor_adapter = TensorAdapter(dialect, stages)
         description["tensors"] = tensor_adapter.describe()
         loaded = arranged(dialect, tensor_adapter.around(stages) if stages is not None else None)
