@@ -32,6 +32,11 @@ def cuttable(inside: RayCluster) -> Iterator[RayCluster]:
         inside.network.mend(number)
 
 
+def left(cluster: RayCluster) -> str:
+    """What still runs on the node that is cut off."""
+    return "".join(f"{pid} {' '.join(command_of(pid))}\n" for pid in cluster.processes(3))
+
+
 def lost(server: Server) -> int:
     return int(server.metric("panglot_worker_restarts_total", reason="lost"))
 
@@ -45,7 +50,9 @@ def test_a_node_that_is_cut_off_costs_nothing_and_comes_back(cuttable: RayCluste
         cuttable.network.cut(3)
         wait_until(lambda: lost(shared) == there, LONG, lambda: shared.log)
         print(f"noticed after {time.monotonic() - begun:.1f} s")
-        wait_until(lambda: not workers(cuttable, 3) and not agents(cuttable, 3), LONG)
+        wait_until(
+            lambda: not workers(cuttable, 3) and not agents(cuttable, 3), LONG, lambda: left(cuttable) + shared.log
+        )
         print(f"its workers had ended after {time.monotonic() - begun:.1f} s")
         answered = busy.statuses[200]
         wait_until(lambda: busy.statuses[200] > answered + 50, LONG)

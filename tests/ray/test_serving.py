@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.on_nodes import agents
 from support.ray_cluster import RayCluster
 from support.server import PACKAGES, Server, serving, wait_until
 from support.traffic import ask_all
@@ -86,12 +87,12 @@ def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) 
 
 
 def test_a_stranger_on_the_agents_port_learns_and_changes_nothing(inside: RayCluster, shared: Server) -> None:
-    agents = [pid for pid in inside.processes() if "NodeAgent" in name_of(pid) or "PlacedAgent" in name_of(pid)]
-    assert len(agents) == 2
-    node = 2 if inside.node(2) in Path(f"/proc/{agents[0]}/environ").read_text() else 3
+    there = agents(inside)
+    assert len(there) == 2
+    node = 2 if inside.node(2) in Path(f"/proc/{there[0]}/environ").read_text() else 3
     with inside.network.entered(node):
         address = next(
-            connection.laddr for connection in psutil.Process(agents[0]).net_connections("tcp")
+            connection.laddr for connection in psutil.Process(there[0]).net_connections("tcp")
             if connection.status == psutil.CONN_LISTEN and connection.laddr.ip == inside.network.address(node)
         )  # fmt: skip
     for said in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\xff" * 4096):
@@ -105,12 +106,6 @@ def test_a_stranger_on_the_agents_port_learns_and_changes_nothing(inside: RayClu
                     heard += piece
             assert len(heard) <= 32
     assert shared.predict({"id": 1}).json()["id"] == 1
-
-
-def name_of(pid: int) -> str:
-    with contextlib.suppress(psutil.Error):
-        return " ".join(psutil.Process(pid).cmdline())
-    return ""
 
 
 def test_a_changed_package_is_sent_as_far_as_it_changed(inside: RayCluster, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def all_answered(server: Server) -> Iterator[Busy]:
 
 
 def agents(cluster: RayCluster, number: int | None = None) -> list[int]:
-    """The processes of agents on a node, or on all."""
-    return [pid for pid in cluster.processes(number) if "Agent" in " ".join(command_of(pid))]
+    """The processes of our agents on a node, or on all. Ray has agents too, and a node ends with the first of these."""
+    return [pid for pid in cluster.processes(number) if command_of(pid)[0].startswith("ray::PlacedAgent")]
 
 
 def workers(cluster: RayCluster, number: int | None = None) -> list[int]:
