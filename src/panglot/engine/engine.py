@@ -9,13 +9,23 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from panglot.engine import gauges
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.gauges import Gauge
+from panglot.engine.interface import (
+    ASLEEP as ASLEEP,
+    BACK_OFF as BACK_OFF,
+    DRAINING as DRAINING,
+    LOADING as LOADING,
+    READY as READY,
+    SERVING as SERVING,
+    WAKING as WAKING,
+    Engine as Engine,
+    Trouble as Trouble,
+)
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lent_results import PoolMemory
@@ -24,6 +34,9 @@ from panglot.engine.pools.poison import Poison
 from panglot.engine.pools.pool import Pool
 from panglot.engine.processes import family
 from panglot.engine.ray.cluster import Cluster
+from panglot.engine.sleep.budget import MemoryBudget
+from panglot.engine.sleep.last_life import LastLife
+from panglot.engine.sleep.sleeper import Sleeper
 from panglot.errors import LoadError, StartError
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
@@ -31,7 +44,6 @@ from panglot.settings import Settings
 from panglot.settings.counts import WorkerCount
 from panglot_worker.clipping import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
-LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
 TROUBLES = 20
 LONGEST_COPY = 8 << 20
 """Bytes of a body that are copied in one go, in a few milliseconds."""
@@ -39,65 +51,6 @@ HANDED = 64
 """Results that may be between two pools of a pipeline in shared memory."""
 
 log = logging.getLogger("panglot.engine")
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """A script error worth showing: on the page and in the log, never to a client."""
-
-    when: float
-    request_id: str
-    message: str
-    traceback: str
-
-
-class Engine(Protocol):
-    """Submit a call; it is answered through its own `reply` or `fail`."""
-
-    @property
-    def state(self) -> str:
-        """LOADING, READY, BACK_OFF or DRAINING."""
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """What the script's worker said when it was ready: its API, its example, how it batches."""
-
-    def submit(self, call: Call) -> Fault | None:
-        """Take the call, or return the fault to answer it with."""
-
-    def cancel(self, call: Call) -> None:
-        """Cancel a call: nobody waits for its answer any more."""
-
-    def job_capacity(self) -> int:
-        """How many jobs it can have: those that run, and one more for each worker; 0 while it takes none."""
-
-    def buffer(self, size: int) -> SharedBuffer | None:
-        """Shared memory for a body of so many bytes; None when the body is to stay in pieces."""
-
-    def pause_stream(self, call: Call, paused: bool) -> None:
-        """Pause or resume the stream that answers a call, where that pauses no other call. It resumes when it ends."""
-
-    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
-        """Note a script's failure in the log and for the page."""
-
-    def reload(self) -> None:
-        """Load the script anew while the old one serves on."""
-
-    @property
-    def troubles(self) -> Sequence[Trouble]:
-        """The last script failures, oldest first."""
-
-    def gauges(self) -> list[Gauge]:
-        """Name, help, labels and value of each figure that is read on demand."""
-
-    def sizes(self) -> list[dict[str, Any]]:
-        """How many workers each pool may have, is to have and has: `pool`, `workers`, `wanted`, `ready`, `changes`."""
-
-    def workers(self) -> list[dict[str, Any]]:
-        """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
-
-    def scale(self, count: WorkerCount) -> None:
-        """Have so many workers from now on. Raises StartError where the number cannot be chosen for the whole model."""
 
 
 class LocalEngine:
@@ -110,6 +63,7 @@ class LocalEngine:
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
         cluster: Cluster | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self.context = EngineContext(package, settings, metrics, clock, cluster)
         self.package = package
@@ -140,7 +94,9 @@ class LocalEngine:
         self._ticker: asyncio.Task[None] | None = None
         self._rate = 0.0
         self._done_at_tick = 0
-        self._done = 0
+        self.done = 0
+        """Calls that have their answers."""
+        self.sleeper = Sleeper(self, budget) if budget is not None or settings.sleep_after else None
         self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
@@ -191,11 +147,18 @@ class LocalEngine:
             # On a thread: `sweep` sleeps until the groups it kills are empty.
             self._sweeping = asyncio.get_running_loop().run_in_executor(None, family.sweep)
         for pool in self.pools:
-            pool.supervisor.start()
+            if self.sleeper is None:
+                pool.supervisor.start()
+            else:
+                pool.supervisor.begin_scaling()
+        if self.sleeper is not None:
+            self.sleeper.start_first()
         self._ticker = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
-        pause = max(0.05, min(1.0, self.settings.effective_run_timeout / 4, self.settings.load_timeout / 4))
+        settings = self.settings
+        longest = (settings.effective_run_timeout, settings.load_timeout, settings.sleep_after, settings.wake_timeout)
+        pause = max(0.05, min(1.0, *(seconds / 4 for seconds in longest if seconds)))
         while True:
             await asyncio.sleep(pause)
             self.poison.expire()
@@ -203,10 +166,12 @@ class LocalEngine:
                 family.bury_orphans({pid for engine in self.all_engines for pid in engine.started()})
             for pool in self.pools:
                 pool.supervisor.tick(self.clock())
+            if self.sleeper is not None:
+                self.sleeper.tick(self.clock())
             for shared in self._memory():
                 shared.trim()
-            self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
-            self._done_at_tick = self._done
+            self._rate += 0.3 * ((self.done - self._done_at_tick) / pause - self._rate)
+            self._done_at_tick = self.done
             self._watch_load(pause)
 
     def _watch_load(self, seconds: float) -> None:
@@ -269,6 +234,23 @@ class LocalEngine:
             self.description = ready
         if self._first_ready:
             self.ready.set()
+        if self.sleeper is not None:
+            self.sleeper.loaded()
+
+    def resume(self, life: LastLife) -> bool:
+        """Begin asleep, as an earlier process left the model; False where it is divided in another way by now."""
+        if self.sleeper is None or len(life.workers) != len(self.pools):
+            return False
+        self.description = life.ready
+        for pool, workers in zip(self.pools, life.workers, strict=True):
+            pool.supervisor.resume(workers)
+        self.sleeper.resume(life)
+        self.ready.set()
+        return True
+
+    def worker_ended(self, pool: Pool) -> None:
+        if self.sleeper is not None:
+            self.sleeper.worker_ended(pool)
 
     def load_failed(self, error: LoadError) -> None:
         """Store the error for the server, which stops with it."""
@@ -310,6 +292,8 @@ class LocalEngine:
         fault = self._closed()
         if fault is None and self.poison.lengths:
             fault = self._poisonous(call)
+        if fault is None and self.sleeper is not None:
+            fault = self.sleeper.arrive(call)
         if fault is not None:
             call.release()
             return fault
@@ -379,7 +363,7 @@ class LocalEngine:
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""
         call.release()
-        self._done += 1
+        self.done += 1
         self.live.discard(call)
 
     # Deadlines: one timer for the earliest of all
@@ -411,12 +395,19 @@ class LocalEngine:
             self.pools[call.pool_index].cancel(call)
         # Before `fail`, which runs code of the web: that code finds a call that is over and holds no memory.
         self.finished(call)
-        hindrance = self.pools[call.pool_index].supervisor.hindrance() if queued else None
+        hindrance = self._hindrance(call) if queued else None
         if hindrance is not None:
             call.fail(hindrance)
             return
         where = "while waiting for a worker" if waited else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
+
+    def _hindrance(self, call: Call) -> Fault | None:
+        """Why a call was not even begun, where that is neither its fault nor that of other calls."""
+        fault = self.pools[call.pool_index].supervisor.hindrance()
+        if fault is None and self.sleeper is not None and self.sleeper.state == WAKING:
+            return self.sleeper.fault()
+        return fault
 
     # What is shown
 
@@ -426,6 +417,8 @@ class LocalEngine:
             return DRAINING
         if any(pool.supervisor.failing or pool.supervisor.backing_off for pool in self.pools):
             return BACK_OFF
+        if self.sleeper is not None and self.sleeper.state in (ASLEEP, WAKING):
+            return self.sleeper.state
         return READY if all(pool.supervisor.is_ready for pool in self.pools) else LOADING
 
     def gauges(self) -> list[Gauge]:
@@ -433,6 +426,7 @@ class LocalEngine:
         return [
             *gauges.of_pools(self.pools, len(self.live)),
             *gauges.of_memory(self.bodies, self.between, self._memory()),
+            *(gauges.of_sleep(self.sleeper) if self.sleeper is not None else ()),
         ]
 
     def sizes(self) -> list[dict[str, Any]]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from panglot.engine.interface import ASLEEP, WAKING
 from panglot.engine.memory.buffers import Arena
 from panglot.engine.pools.pool import Pool
 from panglot.engine.workers.worker import READY
 from panglot.settings.counts import exactly
+
+if TYPE_CHECKING:
+    from panglot.engine.sleep.sleeper import Sleeper
 
 Gauge = tuple[str, str, dict[str, str], float]
 """Name, help, labels and value."""
@@ -70,6 +74,18 @@ def of_memory(bodies: Arena | None, between: Sequence[Arena], all_of_it: Sequenc
         gauges.append(("panglot_slots_in_use", "shared memory between pools with a result in it", {}, used))
     taken = sum(shared.bytes for shared in all_of_it)
     gauges.append(("panglot_shared_memory_bytes", "memory shared with the workers", {}, taken))
+    return gauges
+
+
+def of_sleep(sleeper: Sleeper) -> list[Gauge]:
+    """Whether a model sleeps, and the memory that it is taken to need."""
+    gauges: list[Gauge] = []
+    about = "1 in the state that a model which may sleep is in"
+    for state in (ASLEEP, WAKING):
+        gauges.append(("panglot_model_state", about, {"state": state}, float(sleeper.state == state)))
+    for kind, need in zip(("memory", "gpu_memory"), sleeper.need, strict=True):
+        if need is not None:
+            gauges.append(("panglot_memory_need_bytes", "memory that a model needs", {"kind": kind}, need))
     return gauges
 
 

@@ -92,6 +92,8 @@ class Metrics:
         self.restarts: defaultdict[str, int] = defaultdict(int)
         self.scaled: defaultdict[str, int] = defaultdict(int)
         self.reruns: defaultdict[str, int] = defaultdict(int)
+        self.sleeps: defaultdict[str, int] = defaultdict(int)
+        self.wakes = 0
         self.refused: defaultdict[str, int] = defaultdict(int)
         self.fetches: defaultdict[str, int] = defaultdict(int)
         self.abandoned: defaultdict[str, int] = defaultdict(int)
@@ -116,6 +118,7 @@ class Metrics:
             ("panglot_dropped_total", "requests dropped before the script saw them", "reason", self.dropped),
             ("panglot_worker_restarts_total", "workers replaced", "reason", self.restarts),
             ("panglot_workers_scaled_total", "workers added and removed by autoscaling", "direction", self.scaled),
+            ("panglot_sleeps_total", "times a model went to sleep", "reason", self.sleeps),
             ("panglot_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
             ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
             (
@@ -138,6 +141,7 @@ class Metrics:
             "panglot_log_dropped_bytes_total", "script output and records dropped by the rate limit", "counter"
         )
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
+        lines += [*heading("panglot_wakes_total", "times a model was woken", "counter"), f"panglot_wakes_total {self.wakes}"]
         lines += self._lost_lines()
         lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})
         lines += self._histograms()

@@ -64,7 +64,10 @@ class Administration:
     async def scale(self, model: Model, least: int, most: int, wait: float = 0.0) -> bool:
         """Have so many workers, and tell whether enough are ready within `wait` seconds. Raises RouteRefused."""
         try:
-            model.engine.scale(counts.parse(f"{least}:{most}" if most != least else f"{least or -1}"))
+            count = counts.parse(f"{least}:{most}" if most != least else f"{least or -1}")
+            if count.sleeps and not model.settings.sleep_after:
+                raise ValueError(f"at least 1 worker is always there without --sleep-after; say 1 to {most}")
+            model.engine.scale(count)
         except ValueError as error:
             raise RouteRefused(Fault(400, "bad_request", f"workers: {error}")) from None
         except StartError as error:

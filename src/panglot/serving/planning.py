@@ -85,7 +85,17 @@ def _settled(
     if arranged.defaults != package.defaults:
         # A file that the settings named says more than the package alone did.
         resolved = dialects.resolve(arranged, flags, environ, shared)
+    check_sleep(resolved.settings)
     return arranged, resolved
+
+
+def check_sleep(settings: Settings) -> None:
+    """Raise StartError for a model that may be without workers and is never to sleep."""
+    counts = [settings.workers, *(size.workers for size in settings.pools.values())]
+    for count in counts:
+        if count.sleeps and not settings.sleep_after:
+            problem = f"workers {count}: a model has no workers only while it sleeps, and this one never does"
+            raise StartError(problem, fix=f"--sleep-after 10m, or 1:{count.most} workers")
 
 
 class Planner:

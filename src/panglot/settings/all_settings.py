@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from panglot.machine import video_interpreter
-from panglot.settings import machine
+from panglot.settings import machine, worker_settings
 from panglot.settings.counts import ANY, WorkerCount
 from panglot.settings.pools import PoolSize
 from panglot.settings.setting import (
@@ -73,6 +72,24 @@ class Settings:
     scale_idle: float = setting(
         60.0, "with MIN:MAX workers: one goes when fewer have been enough for so long", "seconds",
         group=WORKERS, least=0.1, most=86400,
+    )  # fmt: skip
+    sleep_after: float = setting(
+        0.0, "a model without requests for so long has no workers until the next one comes; 0: never", "seconds",
+        group=WORKERS, least=0,
+    )  # fmt: skip
+    wake_queue: int = setting(
+        256, "requests that may wait for a model which wakes; beyond it 503", "int", group=WORKERS, least=1
+    )
+    wake_timeout: float = setting(
+        0.0, "how long a request may wait for that, then 503; 0: as long as its timeout", "seconds", group=WORKERS,
+        least=0,
+    )  # fmt: skip
+    memory: int = setting(
+        0, "with memory_budget: what the model needs; 0: the most it was seen to use", "size", group=WORKERS, least=0
+    )
+    gpu_memory: int = setting(
+        0, "with gpu_memory_budget: what the model needs; 0: the most it was seen to use", "size", group=WORKERS,
+        least=0,
     )  # fmt: skip
     pools: Mapping[str, PoolSize] = setting(
         {}, "stages in processes of their own, such as preprocess=4,inference=2,postprocess=2", "pools",
@@ -299,6 +316,17 @@ class Settings:
                            metavar="NAME")  # fmt: skip
     partial: bool = setting(False, "serve the models that load when others do not", "bool", group=MODELS)
     load_at_once: int = setting(2, "models that load at the same time", "int", group=MODELS, least=1, most=64)
+    memory_budget: int = setting(
+        0, "memory for the workers of all models; one that wakes puts idle ones to sleep; 0: no limit", "size",
+        group=MODELS, least=0,
+    )  # fmt: skip
+    gpu_memory_budget: int = setting(
+        0, "the same for memory of GPUs, as nvidia-smi counts it; 0: no limit", "size", group=MODELS, least=0
+    )
+    state_folder: str = setting(
+        "", "folder that remembers what models said of themselves [~/.local/state/panglot]", "folder", group=MODELS,
+        metavar="DIR",
+    )  # fmt: skip
     admin: bool = setting(
         False, "models of the folder can be loaded and unloaded by requests with PANGLOT_ADMIN_TOKEN", "bool",
         group=MODELS,
@@ -398,26 +426,7 @@ class Settings:
 
     def for_worker(self) -> dict[str, Any]:
         """The settings that a worker gets."""
-        limits = {
-            "json_bytes": self.max_json,
-            "json_depth": self.max_json_depth,
-            "parts": self.max_parts,
-            "files": self.max_files,
-            "text_field": self.max_text_field,
-            "output_bytes": self.max_output,
-            "output_depth": self.max_output_depth,
-        }
-        own: tuple[str, ...] = ("sick_after", "nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
-        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level", "max_batch")
-        own += ("on_leave",)
-        video = {
-            "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
-            "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,
-            "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
-            "streams": self.max_streams, "python": video_interpreter.python(),
-        }  # fmt: skip
-        more = {"limits": limits, "video": video, "handed_bytes": self.request_memory}
-        return {**more, **{name: getattr(self, name) for name in own}}
+        return worker_settings.of(self)
 
 
 def table_of(settings: type[Settings]) -> dict[str, dataclasses.Field[Any]]:

@@ -14,13 +14,13 @@ EXPECTED = "expected a whole number such as 4, or MIN:MAX such as 1:8"
 
 @dataclass(frozen=True)
 class WorkerCount:
-    """The fewest and the most workers; both 0 where that is left to the script."""
+    """The fewest and the most workers; both 0 where that is left to the script. With 0 as the fewest a model sleeps."""
 
     least: int = 0
     most: int = 0
 
     def __bool__(self) -> bool:
-        return self.least > 0
+        return self.most > 0
 
     def __str__(self) -> str:
         return f"{self.least}:{self.most}" if self.elastic else str(self.least)
@@ -29,6 +29,16 @@ class WorkerCount:
     def elastic(self) -> bool:
         """Whether there are sometimes more, sometimes fewer."""
         return self.most > self.least
+
+    @property
+    def awake(self) -> int:
+        """The fewest workers while the model does not sleep; 0 where that is left to the script."""
+        return max(self.least, 1) if self else 0
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether there may be no worker at all."""
+        return self.elastic and self.least == 0
 
     @property
     def plain(self) -> int | str:
@@ -53,8 +63,8 @@ def parse(text: str) -> WorkerCount:
     most = int(match[2] or least)
     if most > MOST or least > MOST:
         raise ValueError(f"must be at most {MOST}")
-    if match[2] and least < 1:
-        raise ValueError(f"at least 1 worker is always there; write 1:{max(most, 1)}")
+    if match[2] and most < 1:
+        raise ValueError("the most is at least 1; write 0:1")
     if most < least:
         raise ValueError(f"the least comes first; write {max(most, 1)}:{least}")
     return WorkerCount(least, most)

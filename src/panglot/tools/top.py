@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 HISTORY, REQUESTS, ERRORS, NAMES, ID = 60, 12, 8, 3, 24
 """Seconds that are drawn, rows and names of models that are shown, letters of a request's id."""
-COLOURS = {"ready": "green", "loading": "yellow", "draining": "yellow", "back-off": "red"}
+COLOURS = {
+    "ready": "green", "loading": "yellow", "draining": "yellow", "back-off": "red", "asleep": "blue", "waking": "yellow",
+}  # fmt: skip
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
 """What is raised by figures of another shape than ours, and by times that no clock shows."""
 GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, BATCH, CPU, MEMORY = range(1, 12)
@@ -109,6 +111,8 @@ def _head(figures: dict[str, Any], url: str) -> RenderableType:
     facts = f"up {duration(figures['uptime'])}   {figures['answered']:,} answered   {figures['failed']:,} failed"
     facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
     shown = (f"● {visible(state)}", COLOURS.get(state, ""))
+    asleep = [visible(model["name"]) for model in figures["about"]["models"] if model.get("state") == "asleep"]
+    facts += f"   {len(asleep)} of {len(known)} asleep" if asleep and len(known) > 1 else ""
     return Text.assemble((names, "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
 
 

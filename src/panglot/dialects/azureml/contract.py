@@ -68,7 +68,7 @@ def _answer(status: int, message: str) -> ErrorAnswer:
 
 def health(model: Model, request: Request) -> Response:
     """The answer to the platform's probes; on the platform nothing listened before the script was loaded."""
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response("Healthy", headers=_version(model), media_type="text/html")
     body = json.dumps({"message": "the script is not loaded"})
     return Response(body, 503, {"retry-after": "2"}, "application/json")

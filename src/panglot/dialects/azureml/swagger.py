@@ -24,7 +24,7 @@ FAILED = {"x-ms-run-function-failed": "False"}
 
 def page(model: Model, request: Request) -> Response:
     """The document of the version that the query names."""
-    if model.engine.state != states.READY:
+    if model.engine.state not in states.SERVING:
         return _json({"message": "the script is not loaded"}, 503)
     # Clients of the platform that name no version expect Swagger 2.
     wanted = request.query_params.get("version", "2")

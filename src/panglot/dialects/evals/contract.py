@@ -36,7 +36,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 def health(model: Model, request: Request) -> Response:
     """`ok` and the app's name; on the platform nothing listened before that."""
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response(f"ok {model.package.options.get('app', '')}", media_type="text/plain")
     return Response("not ready", 503, {"retry-after": "2"}, "text/plain")
 

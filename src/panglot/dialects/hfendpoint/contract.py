@@ -43,7 +43,7 @@ def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
 
 def health(model: Model, request: Request) -> Response:
     """`Ok`; the platform's server answered nothing before its handler was made."""
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response("Ok", media_type="text/plain")
     return Response("Not ready", 503, {"retry-after": "2"}, "text/plain")
 

@@ -76,7 +76,7 @@ def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
 
 def ping(model: Model, request: Request) -> Response:
     """A line that is empty; the platform's server answered nothing before its model was loaded."""
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response("\n", media_type="application/json")
     return Response("\n", 503, {"retry-after": "2"}, "application/json")
 

@@ -42,7 +42,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 def health(model: Model, request: Request) -> Response:
     """OK once requests are answered; on the platform nothing listened before that."""
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response('{"status": "OK"}', media_type="text/html")
     return Response('{"status": "NOT READY"}', 503, {"retry-after": "2"}, "text/html")
 

@@ -84,6 +84,6 @@ def _json(value: object) -> bytes:
 
 def ping(model: Model, request: Request) -> Response:
     """Whether the model is loaded: the platform sends requests only after a 200."""
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response(_json({"status": "Healthy"}), media_type="application/json")
     return Response(_json({"status": "Unhealthy"}), 500, {"retry-after": "2"}, "application/json")

@@ -65,7 +65,7 @@ def models(model: Model, request: Request) -> Response:
 
 
 def readiness(model: Model, request: Request) -> Response:
-    ready = model.engine.state == states.READY
+    ready = model.engine.state in states.SERVING
     return _json({"name": model.package.options["algorithm_name"], "ready": ready}, 200 if ready else 503)
 
 

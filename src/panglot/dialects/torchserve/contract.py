@@ -55,7 +55,7 @@ KINDS = {
     "method_not_allowed": "MethodNotAllowedException",
     "unauthorized": "InvalidKeyException",
     "no_admin": "MethodNotAllowedException",
-    **dict.fromkeys(("queue_full", "back_off", "loading", "memory"), "ServiceUnavailableException"),
+    **dict.fromkeys(("queue_full", "back_off", "loading", "waking", "memory"), "ServiceUnavailableException"),
 }
 """The platform's classes of exceptions, by the codes of faults; others are its InternalServerException."""
 

@@ -26,7 +26,7 @@ def pretty(value: Any, status: int = 200) -> Response:
 
 def is_well(model: Model) -> bool:
     """Whether a model was loaded, and its workers do not die again and again."""
-    return model.engine.state == states.READY or (bool(model.description) and model.engine.state == states.LOADING)
+    return model.engine.state in states.SERVING or (bool(model.description) and model.engine.state == states.LOADING)
 
 
 def _status(text: str, status: int = 200) -> Response:

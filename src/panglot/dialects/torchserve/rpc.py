@@ -18,7 +18,7 @@ def error(fault: Fault) -> tuple[int, str]:
     if fault.code in ("no_model", "no_version"):
         details = fault.details or {}
         return NOT_FOUND, f"Model not found: {details.get('model', '')}"
-    if fault.code in ("queue_full", "memory", "back_off", "loading", "too_many_connections"):
+    if fault.code in ("queue_full", "memory", "back_off", "loading", "waking", "too_many_connections"):
         return EXHAUSTED, fault.message
     if fault.code == "unauthorized":
         return DENIED, fault.message

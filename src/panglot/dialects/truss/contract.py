@@ -103,14 +103,14 @@ def alive(model: Model, request: Request) -> Response:
 
 
 def loaded(model: Model, request: Request) -> Response:
-    if model.engine.state == states.READY:
+    if model.engine.state in states.SERVING:
         return Response("{}", media_type="application/json")
     return _refusal(503, NOT_READY, MODEL, **{"retry-after": "2"})
 
 
 def schema(model: Model, request: Request) -> Response:
     """The schemas of a model with hints of pydantic."""
-    if model.engine.state != states.READY:
+    if model.engine.state not in states.SERVING:
         return _refusal(503, NOT_READY, MODEL, **{"retry-after": "2"})
     described = model.api.get("platform", {}).get("schema")
     if described is None:

@@ -74,6 +74,7 @@ class Pool:
 
     def on_death(self, worker: Worker) -> None:
         self.supervisor.on_death(worker)
+        self.engine.worker_ended(self)
 
     # Hearing answers
 
@@ -402,9 +403,15 @@ class Pool:
         for call in self.dispatcher.queue.waiting():
             fault = self.engine.poison.refusal(call)
             if fault is not None:
-                call.state = DONE
-                self.dispatcher.remove(call)
-                self._refuse(call, fault)
+                self.refuse([call], fault)
+
+    def refuse(self, calls: Iterable[Call], fault: Fault) -> None:
+        """Answer calls that wait in the queue with a fault."""
+        for call in calls:
+            # Before `remove`: the queue tells by the state which calls still wait.
+            call.state = DONE
+            self.dispatcher.remove(call)
+            self._refuse(call, fault)
 
     def _run_again(self, calls: list[Call]) -> None:
         """Put calls back at the head of the queue, except for those known by now to kill workers."""

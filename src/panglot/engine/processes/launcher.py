@@ -135,6 +135,9 @@ class Launcher:
         self.scratch.remove(self._folder(worker))
         self._ended = [family for family in (*self._ended, worker.family) if not family.remove()]
 
+    def rest(self) -> None:
+        """Give back what is reserved for workers: there are none, and none is started soon."""
+
     def close(self) -> None:
         """Remove all folders, and kill the processes that dead workers started."""
         self.scratch.close()

@@ -196,6 +196,10 @@ class NodeLauncher(Launcher):
     def close(self) -> None:
         """Give back all placements that are free."""
         super().close()
+        self.rest()
+
+    def rest(self) -> None:
+        """Give back all placements that are free."""
         for placement in self.free:
             placement.release()
         self.free.clear()

@@ -55,6 +55,7 @@ class Scaling:
 
     def __init__(self, count: WorkerCount, wait: float, idle: float) -> None:
         self.count = count
+        self.least = count.awake
         self.wait = wait
         self.idle = idle
         self.patience = 1
@@ -66,6 +67,9 @@ class Scaling:
 
     def decide(self, load: PoolLoad, now: float) -> Resize | None:
         """What is to be changed now, if anything. Nothing is while workers start or are missing."""
+        if not load.wanted:
+            # The model sleeps: a call wakes it, and nothing else starts workers.
+            return None
         busy = max(load.busy, load.wanted) if load.waited > self.wait else load.busy
         self._busy.note(now, busy)
         turned_away = load.turned_away > self._turned_away and busy >= load.wanted
@@ -110,9 +114,9 @@ class Scaling:
 
     def _fewer(self, load: PoolLoad, now: float) -> Resize | None:
         span = self.idle * self.patience
-        if load.wanted <= self.count.least or now - self._changed < span:
+        if load.wanted <= self.least or now - self._changed < span:
             return None
-        enough = max(self.count.least, math.ceil(self._busy.highest(now - span) - TOLERANCE))
+        enough = max(self.least, math.ceil(self._busy.highest(now - span) - TOLERANCE))
         self._surplus = min(self._surplus, now) if enough < load.wanted else math.inf
         if now - self._surplus < min(4 * self.wait, span / 2):
             # What follows a peak goes down for a moment yet: better one step than several.

@@ -15,6 +15,7 @@ from panglot.engine.processes import launching
 from panglot.engine.processes.launcher import MachineLost
 from panglot.engine.workers import obituary
 from panglot.engine.workers.autoscaler import Autoscaler
+from panglot.engine.workers.reloading import Reloads
 from panglot.engine.workers.restarts import Pace, Restarts
 from panglot.engine.workers.wear import Wear
 from panglot.engine.workers.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
@@ -56,7 +57,8 @@ class Supervisor:
         self.workers: list[Worker] = []
         self.count = self._count()
         """How many there may be; none given where the script says it."""
-        self.wanted = self.count.least or 1
+        self.wanted = self.least = self.count.awake or 1
+        """How many there are to be now, and how many when the model is loaded, or wakes."""
         self.autoscaler = Autoscaler(self, self.count, pool.title, context) if self.count.elastic else None
         self.first_ready = False
         self.stopping = False
@@ -64,7 +66,7 @@ class Supervisor:
         self._generation = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._scaling: asyncio.Task[None] | None = None
-        self._to_reload: list[Worker] = []
+        self._reloads = Reloads(self.workers, lambda worker: self.replace(worker, RELOAD))
         self._added: set[Worker] = set()
         """Workers that were started because there were too few, and are not ready yet."""
 
@@ -79,10 +81,10 @@ class Supervisor:
 
     def start(self) -> None:
         """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
-        self._spawn(0)
-        self._begin_scaling()
+        self.begin_scaling()
+        self.wake()
 
-    def _begin_scaling(self) -> None:
+    def begin_scaling(self) -> None:
         if self.autoscaler is not None:
             self._scaling = asyncio.get_running_loop().create_task(self.autoscaler.run())
 
@@ -131,7 +133,7 @@ class Supervisor:
         worker.max_batch = min(most, ready["max_batch"] or most)
         if not self.first_ready:
             self.first_ready = True
-            self.wanted = self.count.least or ready["workers"] or 1
+            self.wanted = self.least = self.count.awake or ready["workers"] or 1
             for index in range(1, self.wanted):
                 self._spawn(index)
         self.retry_at = 0.0
@@ -144,8 +146,8 @@ class Supervisor:
             self.wear.succeeded()
             self._succeed(worker.predecessor)
             worker.predecessor = None
-        elif self._to_reload:
-            self._reload_next()
+        else:
+            self._reloads.next()
         # Fewer may have become wanted while it loaded. The worker itself is present now, its predecessor is not.
         self._shed(len(self.present()) - self.wanted)
 
@@ -174,10 +176,28 @@ class Supervisor:
     def resize(self, wanted: int) -> None:
         """Start workers, or retire those with the least to do, which answer their calls first."""
         more, self.wanted = wanted - self.wanted, wanted
+        self._added.update(self._spawn_more(more))
+        self._shed(-more)
+
+    def _spawn_more(self, count: int) -> list[Worker]:
+        """Start so many workers, at the lowest indexes that no worker has."""
         used = {worker.index for worker in self.workers}
         free = (index for index in itertools.count() if index not in used)
-        self._added.update([self._spawn(index) for index in itertools.islice(free, max(0, more))])
-        self._shed(-more)
+        return [self._spawn(index) for index in list(itertools.islice(free, max(0, count)))]
+
+    def sleep(self) -> None:
+        """Retire all workers. None of them is to have a call, or to be loading."""
+        self.resize(0)
+
+    def wake(self) -> None:
+        """Start the workers of a pool that has none: the first, where it was never loaded and says how many there are."""
+        self.wanted = self.least
+        # Not by `resize`: there a worker that fails to load is only one fewer, and here there would be none.
+        self._spawn_more(self.wanted if self.first_ready else 1)
+
+    def resume(self, workers: int) -> None:
+        """Be asleep from the start: an earlier process has loaded the script, and it wants so many workers."""
+        self.first_ready, self.least, self.wanted = True, self.count.awake or workers, 0
 
     def _shed(self, count: int) -> None:
         """Let workers end that have the least to do. One that still loads is looked at again when it is ready."""
@@ -196,30 +216,21 @@ class Supervisor:
             self._scaling = None
         self.count = count
         self.autoscaler = Autoscaler(self, count, self.pool.title, self._context) if count.elastic else None
-        if self.first_ready and not self.stopping:
-            wanted = min(max(self.wanted, count.least), count.most)
+        self.least = count.awake
+        # One that sleeps has as many workers when it wakes.
+        if self.first_ready and not self.stopping and self.wanted:
+            wanted = min(max(self.wanted, count.awake), count.most)
             message = "%d worker%s instead of %d: by request"
             log.info(message, wanted, "" if wanted == 1 else "s", self.wanted, extra=self.log_fields())
             self.resize(wanted)
-        self._begin_scaling()
+        self.begin_scaling()
 
     # Replacing workers that still serve
 
     def reload(self) -> None:
         """Load the script anew, one worker at a time. The old ones serve on, and stay if the new one fails."""
         self.wear.reloaded()
-        # Workers that load now are replaced too: they may have read the old files.
-        self._to_reload = list(self.workers)
-        self._reload_next()
-
-    def _reload_next(self) -> None:
-        """Replace one worker that is ready. Those still loading, perhaps the old script, come once they are."""
-        self._to_reload = [worker for worker in self._to_reload if worker.state in (STARTING, LOADING, READY)]
-        for worker in self._to_reload:
-            if worker.state == READY:
-                self._to_reload.remove(worker)
-                self.replace(worker, RELOAD)
-                return
+        self._reloads.begin()
 
     def replace(self, worker: Worker, why: str) -> None:
         """Start a successor of a worker that serves until the successor is ready."""
@@ -248,7 +259,7 @@ class Supervisor:
             self.engine.poison.forget()
         if old.state == READY:
             old.retire(old.why)
-        self._reload_next()
+        self._reloads.next()
 
     # Time
 
@@ -343,8 +354,7 @@ class Supervisor:
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)
         old = worker.predecessor
-        # The others would load the same files.
-        self._to_reload.clear()
+        self._reloads.give_up()
         self.metrics.restarts["failed_reload"] += 1
         about = {**self.worker_log_fields(worker), "traceback": error.traceback.rstrip()}
         later = ""

@@ -235,7 +235,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
 def _resources(settings: Settings) -> dict[str, str]:
     """Resources of a pod, a guess for each worker: requests for the fewest workers, limits for the most."""
     pools = [plan.workers or settings.workers or SINGLE for plan in divided(settings.pools)]
-    least, most = sum(count.least for count in pools), sum(count.most for count in pools)
+    least, most = sum(count.awake for count in pools), sum(count.most for count in pools)
     return {"cpu": f"{500 * least}m", "memory": f"{512 * least}Mi", "memory_limit": f"{2 * most}Gi"}
 
 

@@ -21,7 +21,7 @@ from panglot.engine.engine import Trouble
 from panglot.terminal.text import visible
 from panglot.web.models import Model
 from panglot.web.pages.failures import Failures
-from panglot.web.pages.gpus import Gpus
+from panglot.machine.gpu_memory import Gpus
 from panglot.web.pages.log_tail import LogTail
 from panglot.web.pages.sampling import Counted, Processes, Sample, between, counted
 
@@ -176,9 +176,10 @@ class Live:
 
     @property
     def state(self) -> str:
-        """That of the model that is worst off."""
+        """That of the model that is worst off; where all answer and some sleep, `ready`, and `asleep` where all do."""
         of_models = [model.engine.state for model in self.front.models]
-        return next((state for state in of_models if state != states.READY), states.READY)
+        worst = next((state for state in of_models if state not in states.SERVING), "")
+        return worst or (of_models[0] if len(set(of_models)) == 1 else states.READY)
 
     def _fresh(self) -> list[dict[str, Any]]:
         """The requests that were answered since the last tick, oldest first."""

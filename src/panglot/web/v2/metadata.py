@@ -83,7 +83,8 @@ def nowhere(models: Models, path: str) -> Fault | None:
 
 
 def is_ready(model: Model) -> bool:
-    return model.engine.state == states.READY
+    """Whether the model answers requests; one that sleeps does, since they wake it."""
+    return model.engine.state in states.SERVING
 
 
 def server() -> dict[str, Any]:
@@ -153,7 +154,7 @@ def state(models: Models) -> str:
     """Whether the server is ready. Of several models one that fails later on does not make it unready."""
     several = len(models) > 1
     of_models = [model.engine.state for model in models if not several or not model.description]
-    return next((state for state in of_models if state != states.READY), states.READY)
+    return next((state for state in of_models if state not in states.SERVING), states.READY)
 
 
 def index(models: Models, only_ready: bool = False, why: bool = False) -> list[dict[str, str]]:
@@ -166,7 +167,9 @@ def index(models: Models, only_ready: bool = False, why: bool = False) -> list[d
         ready = is_ready(model)
         if ready or not only_ready:
             state = "READY" if ready else "LOADING" if model.engine.state == states.LOADING else "UNAVAILABLE"
-            rows.append({"name": model.name, "version": model.version, "state": state, "reason": ""})
+            # Clients of Triton send requests to what is READY. A model that sleeps takes them, and says so as the reason.
+            reason = model.engine.state if ready and model.engine.state != states.READY else ""
+            rows.append({"name": model.name, "version": model.version, "state": state, "reason": reason})
     absent, loading = {} if only_ready else models.absent(), models.loading()
     for name, reason in absent.items():
         state, shown = ("LOADING", "") if name in loading else ("UNAVAILABLE", reason)

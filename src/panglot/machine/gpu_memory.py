@@ -1,4 +1,4 @@
-"""How much memory of a GPU each process holds, as nvidia-smi tells; it runs only while a page is open.
+"""How much memory of a GPU each process holds, as nvidia-smi tells; it runs only while somebody looks.
 
 Inside of a container whose processes have numbers of their own, nvidia-smi tells those of the machine, or none: there
 are no figures then.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import shutil
 
 QUERY = ("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
@@ -22,13 +23,17 @@ class Gpus:
         self.memory: dict[int, int] = {}
         """Bytes by process."""
         self._program = shutil.which("nvidia-smi")
-        self._asked = 0.0
+        self.as_of = -math.inf
+        """When the program was run that told the figures; also where it failed to."""
+        self._asked = -math.inf
         self._asking: asyncio.Task[None] | None = None
 
-    def look(self, now: float) -> None:
-        if self._program and now - self._asked > EVERY and (self._asking is None or self._asking.done()):
+    def look(self, now: float, since: float = -math.inf) -> None:
+        """Renew figures that are some seconds old, or older than a moment."""
+        old = now - self._asked > EVERY or self._asked < since
+        if self._program and old and (self._asking is None or self._asking.done()):
             self._asked = now
-            self._asking = asyncio.get_running_loop().create_task(self._ask(self._program))
+            self._asking = asyncio.get_running_loop().create_task(self._ask(self._program, now))
 
     async def renewed(self, now: float) -> None:
         """Wait for figures that are not old; for a program that does not answer, as long as it is given."""
@@ -36,7 +41,7 @@ class Gpus:
         if self._asking is not None:
             await asyncio.shield(self._asking)
 
-    async def _ask(self, program: str) -> None:
+    async def _ask(self, program: str, now: float) -> None:
         """Run it once; a program that fails or hangs gives no figures."""
         used: dict[int, int] = {}
         with contextlib.suppress(OSError, TimeoutError, ValueError):
@@ -53,4 +58,4 @@ class Gpus:
                 pid, _, size = line.partition(",")
                 if size.strip().isdigit():
                     used[int(pid)] = used.get(int(pid), 0) + int(size) * MIB
-        self.memory = used
+        self.memory, self.as_of = used, now
