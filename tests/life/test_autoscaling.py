@@ -196,7 +196,7 @@ def test_each_of_several_models_has_its_own_range(tmp_path: Path) -> None:
     ("given", "words"),
     [
         ("8:1", "the least comes first; write 1:8"),
-        ("0:4", "at least 1 worker is always there; write 1:4"),
+        ("0:0", "the most is at least 1; write 0:1"),
         ("a:b", "expected a whole number such as 4, or MIN:MAX such as 1:8"),
     ],
 )

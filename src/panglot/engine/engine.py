@@ -17,13 +17,29 @@ from panglot.engine.context import EngineContext
 from panglot.engine.gauges import Gauge
 from panglot.engine.interface import (
     ASLEEP as ASLEEP,
+)
+from panglot.engine.interface import (
     BACK_OFF as BACK_OFF,
+)
+from panglot.engine.interface import (
     DRAINING as DRAINING,
+)
+from panglot.engine.interface import (
     LOADING as LOADING,
+)
+from panglot.engine.interface import (
     READY as READY,
+)
+from panglot.engine.interface import (
     SERVING as SERVING,
+)
+from panglot.engine.interface import (
     WAKING as WAKING,
+)
+from panglot.engine.interface import (
     Engine as Engine,
+)
+from panglot.engine.interface import (
     Trouble as Trouble,
 )
 from panglot.engine.memory import buffers
@@ -96,7 +112,8 @@ class LocalEngine:
         self._done_at_tick = 0
         self.done = 0
         """Calls that have their answers."""
-        self.sleeper = Sleeper(self, budget) if budget is not None or settings.sleep_after else None
+        sleeps = (budget is not None or settings.sleep_after > 0) and not settings.inline
+        self.sleeper = Sleeper(self, budget) if sleeps else None
         self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
@@ -136,6 +153,10 @@ class LocalEngine:
         for pool in self.pools:
             pool.supervisor.start()
         return True
+
+    @property
+    def is_divided_by_script(self) -> bool:
+        return bool(self._former)
 
     # Life
 

@@ -79,10 +79,10 @@ def of_memory(bodies: Arena | None, between: Sequence[Arena], all_of_it: Sequenc
 
 def of_sleep(sleeper: Sleeper) -> list[Gauge]:
     """Whether a model sleeps, and the memory that it is taken to need."""
-    gauges: list[Gauge] = []
     about = "1 in the state that a model which may sleep is in"
-    for state in (ASLEEP, WAKING):
-        gauges.append(("panglot_model_state", about, {"state": state}, float(sleeper.state == state)))
+    gauges: list[Gauge] = [
+        ("panglot_model_state", about, {"state": state}, float(sleeper.state == state)) for state in (ASLEEP, WAKING)
+    ]
     for kind, need in zip(("memory", "gpu_memory"), sleeper.need, strict=True):
         if need is not None:
             gauges.append(("panglot_memory_need_bytes", "memory that a model needs", {"kind": kind}, need))

@@ -141,7 +141,8 @@ class Metrics:
             "panglot_log_dropped_bytes_total", "script output and records dropped by the rate limit", "counter"
         )
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
-        lines += [*heading("panglot_wakes_total", "times a model was woken", "counter"), f"panglot_wakes_total {self.wakes}"]
+        lines += heading("panglot_wakes_total", "times a model was woken", "counter")
+        lines.append(f"panglot_wakes_total {self.wakes}")
         lines += self._lost_lines()
         lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})
         lines += self._histograms()

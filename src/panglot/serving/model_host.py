@@ -10,18 +10,23 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from panglot import dialects, inputs
 from panglot.engine.engine import LocalEngine
 from panglot.engine.ray import needs
 from panglot.engine.ray.cluster import Cluster
+from panglot.engine.sleep.budget import MemoryBudget
+from panglot.engine.sleep.memory import Memory
 from panglot.errors import LoadError
 from panglot.inputs.base import About
 from panglot.inputs.curl_line import curl_line
 from panglot.inputs.examples import examples
 from panglot.metrics.counters import Metrics
 from panglot.packages.model_folder import FIRST_VERSION
+from panglot.serving import last_lives
 from panglot.serving.file_changes import changes
+from panglot.serving.last_lives import LastLives
 from panglot.serving.links import Links
 from panglot.serving.planning import ModelPlan, ServingPlan
 from panglot.settings import Settings
@@ -68,6 +73,11 @@ class ModelHost:
         self.cluster = Cluster(plan.settings) if plan.settings.ray else None
         self._shares = Shares(quota) if plan.planner is not None else None
         self._places = asyncio.Semaphore(plan.settings.load_at_once)
+        limits = Memory(plan.settings.memory_budget, plan.settings.gpu_memory_budget)
+        self._budget = MemoryBudget(limits, time.monotonic) if any(limits) else None
+        folder = plan.settings.state_folder
+        self._last_lives = LastLives(Path(folder) if folder else last_lives.default_folder())
+        self._storing: set[asyncio.Task[None]] = set()
 
     # Making
 
@@ -82,7 +92,7 @@ class ModelHost:
         metrics = self.metrics if self._shares is None else former.metrics if former is not None else Metrics()
         quota = self._shares.new(plan.settings) if self._shares is not None else self.quota
         settings = plan.settings if self.cluster is None else on_nodes(plan.settings)
-        engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster)
+        engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster, budget=self._budget)
         contract = dialects.contract(plan.package, settings)
         model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, quota)
         equip(model, self.rules.is_closed)
@@ -94,6 +104,8 @@ class ModelHost:
     async def load(self, model: Model) -> None:
         """Start a model's workers, once few enough others are loading, and wait for them. Raises LoadError."""
         hosted = self.hosted[model]
+        if await self._resumed(hosted):
+            return
         async with self._places:
             if self._shares is not None:
                 log.info("loading %s", full_name(model))
@@ -103,8 +115,44 @@ class ModelHost:
             await hosted.engine.ready.wait()
         if hosted.engine.failed is not None:
             raise hosted.engine.failed
-        if model.settings.reload:
+        await self._served(hosted)
+
+    async def _resumed(self, hosted: Hosted) -> bool:
+        """Serve a model that sleeps until its first request, where an earlier process has loaded the same package."""
+        engine = hosted.engine
+        if engine.sleeper is None:
+            return False
+        life = await asyncio.to_thread(self._last_lives.find, engine.package, engine.settings)
+        if life is None or not engine.resume(life):
+            return False
+        if self.cluster is not None:
+            await self.cluster.start()
+        await engine.start()
+        message = "is asleep until its first request: the same package was loaded before"
+        log.info(message, extra={"package": full_name(hosted.model)})
+        await self._served(hosted)
+        return True
+
+    async def _served(self, hosted: Hosted) -> None:
+        """Look after a model from its first ready on."""
+        if hosted.model.settings.reload:
             hosted.watcher = asyncio.ensure_future(self._watch(hosted))
+        sleeper = hosted.engine.sleeper
+        if sleeper is not None:
+            await self._store(hosted)
+            sleeper.on_sleep = lambda: self._store_soon(hosted)
+
+    async def _store(self, hosted: Hosted) -> None:
+        """Store what is to be remembered of a model, unless its script chose its pools, which takes a load to know."""
+        engine = hosted.engine
+        if engine.sleeper is not None and not engine.is_divided_by_script:
+            life = engine.sleeper.last_life()
+            await asyncio.to_thread(self._last_lives.store, engine.package, engine.settings, life)
+
+    def _store_soon(self, hosted: Hosted) -> None:
+        task = asyncio.ensure_future(self._store(hosted))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
 
     # Starting and stopping the server
 
@@ -166,7 +214,7 @@ class ModelHost:
             hosted.engine.closed = hosted.model.contract.refuses_in_drain
 
     async def close(self) -> None:
-        await asyncio.gather(*(self.stop(model) for model in list(self.hosted)))
+        await asyncio.gather(*(self.stop(model) for model in list(self.hosted)), *self._storing)
         if self.cluster is not None:
             await self.cluster.close()
 
@@ -190,6 +238,8 @@ class ModelHost:
             return
         if hosted.watcher is not None:
             hosted.watcher.cancel()
+        if self._budget is not None and hosted.engine.sleeper is not None:
+            self._budget.remove(hosted.engine.sleeper)
         await hosted.engine.stop(WORKER_STOP)
         # After its workers: until they are dead, `bury_orphans` must know their processes.
         self.engines.remove(hosted.engine)

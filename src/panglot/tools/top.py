@@ -21,7 +21,8 @@ BARS = "▁▂▃▄▅▆▇█"
 HISTORY, REQUESTS, ERRORS, NAMES, ID = 60, 12, 8, 3, 24
 """Seconds that are drawn, rows and names of models that are shown, letters of a request's id."""
 COLOURS = {
-    "ready": "green", "loading": "yellow", "draining": "yellow", "back-off": "red", "asleep": "blue", "waking": "yellow",
+    "ready": "green", "loading": "yellow", "draining": "yellow", "back-off": "red",
+    "asleep": "blue", "waking": "yellow",
 }  # fmt: skip
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
 """What is raised by figures of another shape than ours, and by times that no clock shows."""

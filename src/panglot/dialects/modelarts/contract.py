@@ -27,6 +27,7 @@ GATEWAY = {
 UNAVAILABLE = {
     "queue_full": ("ModelArts.4206", "Too many requests are waiting"),
     "loading": ("ModelArts.4302", "The model is still loading"),
+    "waking": ("ModelArts.4302", "The model is still loading"),
 }
 BROKEN_BACKEND = ("ModelArts.4503", "The service cannot be reached now")
 

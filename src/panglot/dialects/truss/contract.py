@@ -29,7 +29,7 @@ CLIENT, MODEL, SERVER = 700, 600, 500
 NOT_READY = "Model with name model is not ready."
 FAILED = "Internal Server Error (in model/chainlet)."
 OF_MODEL = {
-    "loading": NOT_READY, "script_error": FAILED, "worker_died": FAILED, "bad_reply": FAILED,
+    "loading": NOT_READY, "waking": NOT_READY, "script_error": FAILED, "worker_died": FAILED, "bad_reply": FAILED,
 }  # fmt: skip
 """The platform's sentences for faults, by their code."""
 

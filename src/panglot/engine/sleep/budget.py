@@ -130,8 +130,8 @@ class MemoryBudget:
         beyond = need.machine > self.limits.machine or need.gpu > self.limits.gpu
         if beyond and sleeper.name not in self._oversized:
             self._oversized.add(sleeper.name)
-            message = "%s needs %s, which is more than the memory budget: it is loaded alone, and goes beyond it"
-            log.warning(message, sleeper.name, need, extra={"package": sleeper.name})
+            message = "needs %s, which is more than the memory budget: it is loaded alone, and goes beyond it"
+            log.warning(message, need, extra={"package": sleeper.name})
 
 
 def _without(members: Iterable[Sleeper], left_out: Sequence[Sleeper]) -> list[Sleeper]:

@@ -1,4 +1,4 @@
-"""What is remembered of a model that was loaded: enough to serve its description and to wake it, after a restart too."""
+"""What is remembered of a model that was loaded: enough to show its description, and to wake it, after a restart."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ class Sleeper:
     @property
     def may_sleep(self) -> bool:
         """Whether it has nothing to do: no call, and no worker that is being started or replaced."""
-        if self.state != AWAKE or self.is_busy or self.engine.draining:
+        # Streams run in workers that retain memory, and are no calls.
+        if self.state != AWAKE or self.engine.package.retained_bytes or self.is_busy or self.engine.draining:
             return False
         # One that keeps failing stays: its worker is tried again and again, until it serves.
         settled = all(pool.supervisor.is_ready for pool in self.engine.pools)
@@ -100,7 +101,7 @@ class Sleeper:
         """Retire all workers. Their memory is free when they have ended: see `holds_memory`."""
         self.state, self._since, self._granted = ASLEEP, self.engine.clock(), False
         self.engine.metrics.sleeps[reason] += 1
-        log.info("%s goes to sleep: %s", self.name, why, extra=self._fields())
+        log.info("goes to sleep: %s", why, extra=self._fields())
         for pool in self.engine.pools:
             pool.supervisor.sleep()
         self.on_sleep()
@@ -117,11 +118,14 @@ class Sleeper:
             if not self._granted and not self.engine.live and self.budget is not None:
                 self.budget.withdraw(self)
                 self.state, self._since = ASLEEP, now
-        elif self.settings.sleep_after and now - self.last_used >= self.settings.sleep_after * self._patience.factor:
-            if self.may_sleep:
-                self.sleep(IDLE, f"no request for {now - self.last_used:.1f} s")
+        elif self._is_idle(now) and self.may_sleep:
+            self.sleep(IDLE, f"no request for {now - self.last_used:.1f} s")
         if self.budget is not None:
             self.budget.look()
+
+    def _is_idle(self, now: float) -> bool:
+        after = self.settings.sleep_after
+        return after > 0 and now - self.last_used >= after * self._patience.factor
 
     def note_use(self, now: float) -> None:
         """Note whether it was used since the last look. Nothing is noted per request, which would cost each of them."""
@@ -146,13 +150,13 @@ class Sleeper:
         now = self.engine.clock()
         slept, self.state, self._since = now - self._since, WAKING, now
         self.engine.metrics.wakes += 1
-        log.info("%s wakes after %.1f s of sleep", self.name, slept, extra=self._fields())
+        log.info("wakes after %.1f s of sleep", slept, extra=self._fields())
         # A sleep that began before this process did says nothing about how often the model wakes.
         if self._started and self._patience.woken(slept, self.load_seconds):
             log.warning(
-                "%s slept for %.1f s only, and takes %.1f s to load: from now on it stays awake %d times as long "
+                "slept for %.1f s only, and takes %.1f s to load: from now on it stays awake %d times as long "
                 "(fix: a larger --sleep-after, or a larger --memory-budget)",
-                self.name, slept, self.load_seconds, self._patience.factor, extra=self._fields(),
+                slept, self.load_seconds, self._patience.factor, extra=self._fields(),
             )  # fmt: skip
         self.ask()
 
@@ -181,7 +185,7 @@ class Sleeper:
         now = self.engine.clock()
         self._loads.append(now - self._started)
         if self.state == WAKING:
-            log.info("%s is awake after %.1f s", self.name, now - self._since, extra=self._fields())
+            log.info("is awake after %.1f s", now - self._since, extra=self._fields())
         self.state, self._since, self.last_used = AWAKE, now, now
         self.measure()
 

@@ -190,7 +190,7 @@ class Supervisor:
         self.resize(0)
 
     def wake(self) -> None:
-        """Start the workers of a pool that has none: the first, where it was never loaded and says how many there are."""
+        """Start the workers of a pool that has none. One that was never loaded gets its first, which says how many."""
         self.wanted = self.least
         # Not by `resize`: there a worker that fails to load is only one fewer, and here there would be none.
         self._spawn_more(self.wanted if self.first_ready else 1)

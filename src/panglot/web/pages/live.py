@@ -18,10 +18,10 @@ import orjson
 import panglot
 from panglot.engine import engine as states
 from panglot.engine.engine import Trouble
+from panglot.machine.gpu_memory import Gpus
 from panglot.terminal.text import visible
 from panglot.web.models import Model
 from panglot.web.pages.failures import Failures
-from panglot.machine.gpu_memory import Gpus
 from panglot.web.pages.log_tail import LogTail
 from panglot.web.pages.sampling import Counted, Processes, Sample, between, counted
 

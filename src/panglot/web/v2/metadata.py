@@ -167,7 +167,7 @@ def index(models: Models, only_ready: bool = False, why: bool = False) -> list[d
         ready = is_ready(model)
         if ready or not only_ready:
             state = "READY" if ready else "LOADING" if model.engine.state == states.LOADING else "UNAVAILABLE"
-            # Clients of Triton send requests to what is READY. A model that sleeps takes them, and says so as the reason.
+            # Clients of Triton use what is READY. A model that sleeps is, and says so as the reason.
             reason = model.engine.state if ready and model.engine.state != states.READY else ""
             rows.append({"name": model.name, "version": model.version, "state": state, "reason": reason})
     absent, loading = {} if only_ready else models.absent(), models.loading()

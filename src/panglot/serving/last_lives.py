@@ -1,0 +1,141 @@
+"""What models said and needed when they were last loaded, stored by the digest of their packages.
+
+    STATE_FOLDER/models/SHA256.json       one `LastLife`
+
+With it a model that may sleep need not be loaded when the server starts. The digest covers the files of the package,
+and the settings that its workers get: whatever changes, the model is loaded at the start again, where a broken one ends
+the server. Nothing here raises for a folder that cannot be used: models are loaded then, as if nothing were stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from panglot import __version__
+from panglot.engine.sleep import last_life
+from panglot.engine.sleep.last_life import LastLife
+from panglot.packages.package import Package
+from panglot.settings import Settings
+from panglot_worker.files import package_files
+
+MOST_FILES = 20_000
+"""Files of a package that are looked at. A package with more has no digest."""
+WHOLE = 1 << 20
+"""Files up to this size count with their bytes; larger ones with size and time: reading them takes minutes."""
+LARGEST = 16 << 20
+"""Bytes of a stored life that are read."""
+UNUSED = 90 * 24 * 3600
+"""Seconds after which a stored life that nobody used is removed."""
+LEFT_OUT = ("__pycache__", ".git")
+"""Folders that say nothing about a package, and change by themselves."""
+
+log = logging.getLogger("panglot")
+
+
+def default_folder() -> Path:
+    """Where state is stored that outlives a server, as the XDG base directories have it."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(base) / "panglot"
+
+
+class LastLives:
+    """The stored lives. All methods read or write files: call them on a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "models"
+        self._failed = False
+
+    def find(self, package: Package, settings: Settings) -> LastLife | None:
+        """What is stored of a package as it is now; None: nothing, or nothing that can be read."""
+        path = self._path(package, settings)
+        if path is None:
+            return None
+        try:
+            life = last_life.read(package_files.text(path, LARGEST))
+            # Its time is that of the last use.
+            os.utime(path)
+        except (OSError, package_files.UnreadableFile):
+            return None
+        return life
+
+    def store(self, package: Package, settings: Settings, life: LastLife) -> None:
+        """Store what is to be remembered of a package as it is now."""
+        path = self._path(package, settings)
+        if path is None:
+            return
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._remove_unused()
+            # Renamed when it is whole: another server may read it at this moment.
+            with tempfile.NamedTemporaryFile("w", dir=self._folder, suffix=".new", delete=False) as file:
+                file.write(life.text())
+            os.replace(file.name, path)
+        except (OSError, ValueError) as error:
+            if not self._failed:
+                self._failed = True
+                message = "models are loaded at every start: nothing can be stored in %s: %s (fix: --state-folder DIR)"
+                log.warning(message, self._folder, getattr(error, "strerror", None) or error)
+
+    def _path(self, package: Package, settings: Settings) -> Path | None:
+        name = digest(package, settings)
+        return self._folder / f"{name}.json" if name else None
+
+    def _remove_unused(self) -> None:
+        for path in self._folder.iterdir():
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - UNUSED:
+                    path.unlink()
+
+
+def digest(package: Package, settings: Settings) -> str:
+    """A word that changes with the package, with what its workers get, and with Panglot; empty: too many files."""
+    given = {"panglot": __version__, "package": package.for_worker(), "settings": settings.for_worker()}
+    more = {name: str(getattr(settings, name)) for name in ("python", "workers", "pools", "install", "ray")}
+    known = hashlib.sha256(json.dumps([given, more], sort_keys=True, default=str).encode())
+    try:
+        for count, path in enumerate(_files(package.root)):
+            if count >= MOST_FILES:
+                return ""
+            known.update(_file_digest(path, package.root))
+    except OSError:
+        return ""
+    return known.hexdigest()
+
+
+def _files(root: Path) -> Iterator[str]:
+    """All files below a folder, in an order that does not change; those of linked folders too, once each."""
+    seen: set[tuple[int, int]] = set()
+    for folder, folders, names in os.walk(root, followlinks=True):
+        about = os.stat(folder)
+        if (about.st_dev, about.st_ino) in seen:
+            # A link that leads back to a folder above would be followed for ever.
+            folders.clear()
+            continue
+        seen.add((about.st_dev, about.st_ino))
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def _file_digest(path: str, root: Path) -> bytes:
+    """A digest of a file: of its name, and of its bytes or, where it is large, its size and time. Raises OSError."""
+    name = os.path.relpath(path, root)
+    try:
+        about = os.stat(path)
+    except FileNotFoundError:
+        # A link that leads nowhere.
+        return hashlib.sha256(repr((name, "missing")).encode()).digest()
+    words: tuple[object, ...] = (name, about.st_size, about.st_mtime_ns)
+    if not stat.S_ISREG(about.st_mode):
+        words = (name, about.st_mode)
+    elif about.st_size <= WHOLE:
+        words = (name, hashlib.sha256(Path(path).read_bytes()).hexdigest())
+    return hashlib.sha256(repr(words).encode()).digest()

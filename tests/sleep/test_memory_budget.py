@@ -1,0 +1,91 @@
+"""Models that do not fit into memory together take turns in it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from support.server import PACKAGES, Server, serving, wait_until
+
+SECONDS = 6.0
+"""For how long two models are asked in turn."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Two models, each of which needs more than half of the budget."""
+    heavy = PACKAGES / "heavy"
+    flags = ("--memory-budget", "200MiB", "--state-folder", str(tmp_path_factory.mktemp("state")))
+    with serving(heavy, f"b={heavy}", *flags) as running:
+        yield running
+
+
+def ask(server: Server, model: str, number: int, sleep: float = 0.0) -> int:
+    """The status of a request, whose answer must be its own."""
+    answer = server.client.post(f"/models/{model}/predict", json={"id": number, "sleep": sleep})
+    assert answer.status_code != 200 or answer.json() == {"id": number, "bytes": 96 << 20}
+    return answer.status_code
+
+
+def sleeping(server: Server) -> list[str]:
+    models = server.client.get("/status.json").json()["about"]["models"]
+    return [model["name"] for model in models if model["state"] == "asleep"]
+
+
+def test_the_need_of_a_model_is_what_it_was_seen_to_use(server: Server) -> None:
+    for model in ("predict", "b"):
+        assert ask(server, model, 1) == 200
+        wait_until(lambda model=model: server.metric("panglot_memory_need_bytes", model=model) > 96 << 20)
+    assert len(sleeping(server)) == 1
+
+
+def test_a_busy_model_is_not_put_to_sleep(server: Server) -> None:
+    assert ask(server, "predict", 1) == 200
+    with ThreadPoolExecutor(2) as clients:
+        long = clients.submit(ask, server, "predict", 1, 2.0)
+        wait_until(lambda: server.metric("panglot_requests_in_progress", model="predict") == 1)
+        other = clients.submit(ask, server, "b", 2)
+        time.sleep(0.5)
+        assert "predict" not in sleeping(server)
+        assert (long.result(), other.result()) == (200, 200)
+    server.wait_log("predict goes to sleep: b needs its memory")
+
+
+def test_two_models_that_are_asked_in_turn_answer_all_and_stay_within_the_budget(server: Server) -> None:
+    before = sum(server.metric("panglot_sleeps_total", model=model, reason="budget") for model in ("predict", "b"))
+    used, ended = [], threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            used.append(len(server.workers()))
+            ended.wait(0.05)
+
+    def client(number: int) -> list[int]:
+        until, statuses = time.monotonic() + SECONDS, []
+        while time.monotonic() < until:
+            statuses += [ask(server, model, number) for model in ("predict", "b")]
+        return statuses
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with ThreadPoolExecutor(8) as clients:
+        statuses = [status for of_client in clients.map(client, range(8)) for status in of_client]
+    ended.set()
+    watcher.join()
+    assert set(statuses) == {200}
+    assert max(used) == 1
+    after = sum(server.metric("panglot_sleeps_total", model=model, reason="budget") for model in ("predict", "b"))
+    assert 1 <= after - before <= 4 * SECONDS
+    server.wait_log("from now on it stays awake")
+
+
+def test_a_model_that_needs_more_than_the_budget_is_loaded_alone(tmp_path: Path) -> None:
+    flags = ("--memory-budget", "50MiB", "--memory", "60MiB", "--state-folder", str(tmp_path))
+    with serving("heavy", *flags) as server:
+        server.wait_log("needs 60 MiB, which is more than the memory budget")
+        assert server.predict({"id": 1}).json()["id"] == 1
