@@ -1,4 +1,4 @@
-"""A model that was loaded before begins asleep, with all that it said of itself; a changed one is loaded at the start."""
+"""A model that was loaded before begins asleep, with all that it said of itself; a changed one is loaded anew."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ class Settings:
         0, "the same for memory of GPUs, as nvidia-smi counts it; 0: no limit", "size", group=MODELS, least=0
     )
     state_folder: str = setting(
-        "", "folder that remembers what models said of themselves [~/.local/state/panglot]", "folder", group=MODELS,
+        "", "folder that remembers what models said of themselves [~/.local/state/panglot]", "str", group=MODELS,
         metavar="DIR",
     )  # fmt: skip
     admin: bool = setting(
