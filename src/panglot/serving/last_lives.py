@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -27,10 +28,12 @@ from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot_worker.files import package_files
 
-MOST_FILES = 20_000
+MOST_FILES = 10_000
 """Files of a package that are looked at. A package with more has no digest."""
 WHOLE = 1 << 20
 """Files up to this size count with their bytes; larger ones with size and time: reading them takes minutes."""
+MOST_BYTES = 256 << 20
+"""Bytes that are read of all files of a package; beyond it files count with size and time."""
 LARGEST = 16 << 20
 """Bytes of a stored life that are read."""
 UNUSED = 90 * 24 * 3600
@@ -101,11 +104,15 @@ def digest(package: Package, settings: Settings) -> str:
     given = {"panglot": __version__, "package": package.for_worker(), "settings": settings.for_worker()}
     more = {name: str(getattr(settings, name)) for name in ("python", "workers", "pools", "install", "ray")}
     known = hashlib.sha256(json.dumps([given, more], sort_keys=True, default=str).encode())
+    left = MOST_BYTES
     try:
-        for count, path in enumerate(_files(package.root)):
+        for count, path in enumerate(itertools.chain(map(str, package.elsewhere), _files(package.root))):
             if count >= MOST_FILES:
                 return ""
-            known.update(_file_digest(path, package.root))
+            about = _about(path)
+            whole = about is not None and stat.S_ISREG(about.st_mode) and about.st_size <= min(WHOLE, left)
+            left -= about.st_size if about is not None and whole else 0
+            known.update(_file_digest(path, package.root, about, whole))
     except OSError:
         return ""
     return known.hexdigest()
@@ -125,17 +132,19 @@ def _files(root: Path) -> Iterator[str]:
         yield from (os.path.join(folder, name) for name in sorted(names))
 
 
-def _file_digest(path: str, root: Path) -> bytes:
-    """A digest of a file: of its name, and of its bytes or, where it is large, its size and time. Raises OSError."""
-    name = os.path.relpath(path, root)
+def _about(path: str) -> os.stat_result | None:
+    """What the file system says of a file; None for a link that leads nowhere. Raises OSError."""
     try:
-        about = os.stat(path)
+        return os.stat(path)
     except FileNotFoundError:
-        # A link that leads nowhere.
-        return hashlib.sha256(repr((name, "missing")).encode()).digest()
-    words: tuple[object, ...] = (name, about.st_size, about.st_mtime_ns)
-    if not stat.S_ISREG(about.st_mode):
-        words = (name, about.st_mode)
-    elif about.st_size <= WHOLE:
-        words = (name, hashlib.sha256(Path(path).read_bytes()).hexdigest())
+        return None
+
+
+def _file_digest(path: str, root: Path, about: os.stat_result | None, whole: bool) -> bytes:
+    """A digest of a file: of its name and, with `whole`, of its bytes, else of size and time. Raises OSError."""
+    words: list[object] = [os.path.relpath(path, root)]
+    if whole:
+        words.append(Path(path).read_bytes())
+    elif about is not None and stat.S_ISREG(about.st_mode):
+        words += [about.st_size, about.st_mtime_ns]
     return hashlib.sha256(repr(words).encode()).digest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
+import shutil
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,6 +97,16 @@ def check_sleep(settings: Settings) -> None:
         if count.sleeps and not settings.sleep_after:
             problem = f"workers {count}: a model has no workers only while it sleeps, and this one never does"
             raise StartError(problem, fix=f"--sleep-after 10m, or 1:{count.most} workers")
+
+
+def sleep_warnings(package: Package, settings: Settings) -> Iterator[str]:
+    """What was said about sleep and has no effect, or another than may be expected, in sentences."""
+    why = "streams run in its workers" if package.retained_bytes else "with --inline" if settings.inline else ""
+    if why and (settings.sleep_after or settings.memory_budget or settings.gpu_memory_budget):
+        yield f"the model never sleeps: {why}"
+    if settings.gpu_memory_budget and not settings.gpu_memory and shutil.which("nvidia-smi") is None:
+        unknown = "nobody knows how much GPU memory the model needs without nvidia-smi: it counts as all of the budget"
+        yield f"{unknown} (fix: --gpu-memory SIZE, or gpu_memory in its panglot.toml)"
 
 
 class Planner:

@@ -31,7 +31,7 @@ from panglot.serving.administration import Administration
 from panglot.serving.forgetting import forget_tokens
 from panglot.serving.job_host import JobHost
 from panglot.serving.model_host import ModelHost, full_name
-from panglot.serving.planning import ServingPlan
+from panglot.serving.planning import ServingPlan, sleep_warnings
 from panglot.serving.ports import FurtherPort, distinct
 from panglot.serving.repository import FolderRepository
 from panglot.serving.start_message import LoadingLine, StartMessage
@@ -103,6 +103,8 @@ def _tell_problems(plan: ServingPlan) -> None:
         no_device = devices.lacking(model.settings.device, devices.count())
         if no_device:
             log.warning("%s", no_device, extra={"package": model.name})
+        for warning in sleep_warnings(model.package, model.settings):
+            log.warning("%s", warning, extra={"package": model.name})
     for warning in plan.warnings:
         log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
     for name, error in plan.failed.items():

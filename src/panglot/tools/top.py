@@ -112,8 +112,8 @@ def _head(figures: dict[str, Any], url: str) -> RenderableType:
     facts = f"up {duration(figures['uptime'])}   {figures['answered']:,} answered   {figures['failed']:,} failed"
     facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
     shown = (f"● {visible(state)}", COLOURS.get(state, ""))
-    asleep = [visible(model["name"]) for model in figures["about"]["models"] if model.get("state") == "asleep"]
-    facts += f"   {len(asleep)} of {len(known)} asleep" if asleep and len(known) > 1 else ""
+    asleep = len(figures.get("asleep", ()))
+    facts += f"   {asleep} of {len(known)} asleep" if asleep and len(known) > 1 else ""
     return Text.assemble((names, "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
 
 

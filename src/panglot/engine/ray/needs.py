@@ -29,6 +29,10 @@ def check(package: Package, settings: Settings) -> None:
             any(not is_cpu(pool.device) for pool in settings.pools.values()),
             "use --worker-resources gpu=1",
         ),
+        "memory budgets count the memory of this machine": (
+            settings.memory_budget or settings.gpu_memory_budget,
+            "leave them out: nodes are chosen by --worker-resources, and --sleep-after gives placements back",
+        ),
         "this package serves nothing, it runs to its end": (package.runs_to_its_end, "leave out --ray"),
     }
     if settings.ray_files != SHARED:

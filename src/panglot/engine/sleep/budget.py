@@ -63,6 +63,9 @@ class MemoryBudget:
     def look(self) -> None:
         """Start the models that wait, as far as there is memory. For the others, put idle models to sleep."""
         for sleeper in list(self._waiting):
+            if sleeper.has_workers:
+                # It was called while it fell asleep: the memory of its old workers is not free yet.
+                continue
             need = self._need(sleeper)
             others = [member for member in self.members if member is not sleeper and member.holds_memory]
             staying = [member for member in others if member.state != ASLEEP]

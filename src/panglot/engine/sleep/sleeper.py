@@ -115,9 +115,7 @@ class Sleeper:
             self.wake()
         elif self.state == WAKING:
             self._refuse_late(now)
-            if not self._granted and not self.engine.live and self.budget is not None:
-                self.budget.withdraw(self)
-                self.state, self._since = ASLEEP, now
+            self._give_up(self.budget, now)
         elif self._is_idle(now) and self.may_sleep:
             self.sleep(IDLE, f"no request for {now - self.last_used:.1f} s")
         if self.budget is not None:
@@ -176,7 +174,9 @@ class Sleeper:
         """Start the workers: there is memory for them."""
         self._granted, self._started = True, self.engine.clock()
         for pool in self.engine.pools:
-            pool.supervisor.wake()
+            # The end of a worker may give memory to a model that waits for it while the server stops.
+            if not pool.supervisor.stopping:
+                pool.supervisor.wake()
 
     def loaded(self) -> None:
         """Note that a worker is ready. Where every pool has one, the model is awake."""
@@ -195,6 +195,16 @@ class Sleeper:
             pool.supervisor.launcher.rest()
         if self.budget is not None:
             self.budget.look()
+
+    def _give_up(self, budget: MemoryBudget | None, now: float) -> None:
+        """Sleep on where nobody waits any more and the model cannot be loaded, so that others have the memory."""
+        if budget is None or self.engine.live or self.has_workers:
+            return
+        budget.withdraw(self)
+        self.state, self._since, self._granted = ASLEEP, now, False
+        for pool in self.engine.pools:
+            # Where the workers keep failing, the next is started by a call, and no longer by the clock.
+            pool.supervisor.sleep()
 
     def _refuse_late(self, now: float) -> None:
         longest = self.settings.wake_timeout
@@ -219,7 +229,12 @@ class Sleeper:
     @property
     def holds_memory(self) -> bool:
         """Whether it uses memory, or may begin to at any moment."""
-        return self._granted or any(pool.workers for pool in self.engine.pools)
+        return self._granted or self.has_workers
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether there is a process of it, also one that is about to end."""
+        return any(pool.workers for pool in self.engine.pools)
 
     def measure(self) -> None:
         """Look how much memory its workers use, where somebody counts it."""

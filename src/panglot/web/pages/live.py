@@ -212,6 +212,7 @@ class Live:
             "front": self._cost(os.getpid()),
             "workers": [self._worker(name, worker) for name, worker in self._workers()],
             "pools": [{"model": seen(model.name), **size} for model in front.models for size in model.engine.sizes()],
+            "asleep": [seen(model.name) for model in front.models if model.engine.state == states.ASLEEP],
             "batches": self._batches(),
             "restarts": dict(sum((Counter(model.metrics.restarts) for model in front.models), Counter())),
             "deaths": [self._death(death) for death in reversed(self.failures.deaths)],

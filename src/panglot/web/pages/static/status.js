@@ -138,7 +138,8 @@ function drawWorkers() {
     ["number", (worker) => duration(worker.seconds)],
   ]));
   const ranges = known.pools.filter((size) => size.changes).map((size) => `${[titled(size), size.ready].join(" ").trim()} of ${size.workers}, `);
-  say(workers.note, ` ${ranges.join("")}and the server itself: ${share(known.front.cpu)}, ${bytes(known.front.memory)}`);
+  const asleep = known.asleep?.length ? `asleep: ${known.asleep.join(", ")}; ` : "";
+  say(workers.note, ` ${asleep}${ranges.join("")}and the server itself: ${share(known.front.cpu)}, ${bytes(known.front.memory)}`);
 }
 
 const titled = (entry) => [known.about.models.length > 1 ? entry.model : "", entry.pool].join(" ").trim();
