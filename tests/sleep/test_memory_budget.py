@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -89,3 +90,19 @@ def test_a_model_that_needs_more_than_the_budget_is_loaded_alone(tmp_path: Path)
     with serving("heavy", *flags) as server:
         server.wait_log("needs 60 MiB, which is more than the memory budget")
         assert server.predict({"id": 1}).json()["id"] == 1
+
+
+def test_a_model_that_can_no_longer_be_loaded_does_not_keep_the_memory(tmp_path: Path) -> None:
+    fickle = tmp_path / "fickle"
+    shutil.copytree(PACKAGES / "heavy", fickle)
+    script = fickle / "predict.py"
+    flags = ("--memory-budget", "200MiB", "--state-folder", str(tmp_path / "state"))
+    with serving("heavy", f"fickle={fickle}", *flags) as server:
+        assert ask(server, "predict", 1) == 200
+        wait_until(lambda: sleeping(server) == ["fickle"], message=lambda: server.log)
+        script.write_text("raise SystemError('broken')\n" + script.read_text())
+        late = server.client.post("/models/fickle/predict", json={"id": 1}, headers={"x-timeout-ms": "4000"})
+        assert late.status_code == 503
+        assert ask(server, "predict", 2) == 200
+        script.write_text(script.read_text().partition("\n")[2])
+        wait_until(lambda: ask(server, "fickle", 3) == 200, message=lambda: server.log)

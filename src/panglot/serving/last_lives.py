@@ -89,7 +89,7 @@ class LastLives:
                 log.warning(message, self._folder, getattr(error, "strerror", None) or error)
 
     def _path(self, package: Package, settings: Settings) -> Path | None:
-        name = digest(package, settings)
+        name = digest(package, settings, self._folder)
         return self._folder / f"{name}.json" if name else None
 
     def _remove_unused(self) -> None:
@@ -99,14 +99,17 @@ class LastLives:
                     path.unlink()
 
 
-def digest(package: Package, settings: Settings) -> str:
-    """A word that changes with the package, with what its workers get, and with Panglot; empty: too many files."""
+def digest(package: Package, settings: Settings, left_out: Path) -> str:
+    """A word that changes with the package, with what its workers get, and with Panglot; empty: too many files.
+
+    The folder `left_out` may lie in the package and does not count.
+    """
     given = {"panglot": __version__, "package": package.for_worker(), "settings": settings.for_worker()}
     more = {name: str(getattr(settings, name)) for name in ("python", "workers", "pools", "install", "ray")}
     known = hashlib.sha256(json.dumps([given, more], sort_keys=True, default=str).encode())
     left = MOST_BYTES
     try:
-        for count, path in enumerate(itertools.chain(map(str, package.elsewhere), _files(package.root))):
+        for count, path in enumerate(itertools.chain(map(str, package.elsewhere), _files(package.root, left_out))):
             if count >= MOST_FILES:
                 return ""
             about = _about(path)
@@ -118,13 +121,14 @@ def digest(package: Package, settings: Settings) -> str:
     return known.hexdigest()
 
 
-def _files(root: Path) -> Iterator[str]:
+def _files(root: Path, left_out: Path) -> Iterator[str]:
     """All files below a folder, in an order that does not change; those of linked folders too, once each."""
-    seen: set[tuple[int, int]] = set()
+    apart = _about(str(left_out))
+    seen = {(apart.st_dev, apart.st_ino)} if apart is not None else set()
     for folder, folders, names in os.walk(root, followlinks=True):
         about = os.stat(folder)
         if (about.st_dev, about.st_ino) in seen:
-            # A link that leads back to a folder above would be followed for ever.
+            # Besides: a link that leads back to a folder above would be followed for ever.
             folders.clear()
             continue
         seen.add((about.st_dev, about.st_ino))

@@ -95,8 +95,10 @@ def check_sleep(settings: Settings) -> None:
     counts = [settings.workers, *(size.workers for size in settings.pools.values())]
     for count in counts:
         if count.sleeps and not settings.sleep_after:
-            problem = f"workers {count}: a model has no workers only while it sleeps, and this one never does"
-            raise StartError(problem, fix=f"--sleep-after 10m, or 1:{count.most} workers")
+            raise StartError(
+                f"workers {count}: a model has no workers only while it sleeps, and this one never does",
+                fix=f"--sleep-after 10m, or 1:{count.most} workers",
+            )
 
 
 def sleep_warnings(package: Package, settings: Settings) -> Iterator[str]:

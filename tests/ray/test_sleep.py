@@ -1,0 +1,32 @@
+"""A model that sleeps gives its placements back to the cluster, and gets others when it wakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.ray_cluster import RayCluster
+from support.server import PACKAGES, Server, panglot, serving, wait_until
+
+
+@pytest.mark.timeout(400)
+def test_placements_are_given_back_while_a_model_sleeps(inside: RayCluster, tmp_path: Path) -> None:
+    flags = ("--workers", "2", "--sleep-after", "1s", "--state-folder", str(tmp_path))
+    with serving("on_nodes", *inside.flags, *flags, ready=False) as server:
+        server.wait_ready(120)
+        wait_until(lambda: server.metric("panglot_model_state", state="asleep") == 1, 60, lambda: server.log)
+        # Sooner than a placement that is spare: nobody is expected to need it.
+        wait_until(lambda: placements(server) == 0, 8, lambda: server.log)
+        assert server.predict({"id": 1}).json()["id"] == 1
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 60, lambda: server.log)
+
+
+def placements(server: Server) -> float:
+    return sum(server.metric("panglot_placements", state=state) for state in ("free", "used", "waiting"))
+
+
+def test_memory_budgets_are_refused_on_a_cluster() -> None:
+    done = panglot("serve", str(PACKAGES / "on_nodes"), "--ray", "auto", "--memory-budget", "1GiB", "--port", "0")
+    assert done.returncode == 3
+    assert "memory budgets count the memory of this machine" in done.stderr
