@@ -15,22 +15,22 @@ from support.after import measure
 from support.server import Server, serving, wait_until
 from support.traffic import times
 
-WAKES = times(12, 1000)
+WAKES, CLIENTS = times(6, 1000), 4
 
 
 @pytest.mark.timeout(7200)
 def test_nothing_is_lost_over_many_wakes_with_kills(tmp_path: Path) -> None:
     flags = ("--sleep-after", "0.05s", "--restart-delay", "0", "--state-folder", str(tmp_path))
     with serving("sleeper", *flags) as server:
-        wait_for_sleep(server)
-        before, ended = measure(server), threading.Event()
-        killer = threading.Thread(target=kill_now_and_then, args=(server, ended))
-        killer.start()
-        with ThreadPoolExecutor(4) as clients:
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            # The connections of all clients are open before anything is counted.
+            ask_all(server, clients, 0)
+            wait_for_sleep(server)
+            before, ended = measure(server), threading.Event()
+            killer = threading.Thread(target=kill_now_and_then, args=(server, ended))
+            killer.start()
             for turn in range(WAKES):
-                numbers = range(4 * turn, 4 * turn + 4)
-                answers = list(clients.map(lambda number: ask(server, number), numbers))
-                assert answers == [2 * number for number in numbers]
+                ask_all(server, clients, turn)
                 wait_for_sleep(server)
         ended.set()
         killer.join()
@@ -40,6 +40,12 @@ def test_nothing_is_lost_over_many_wakes_with_kills(tmp_path: Path) -> None:
         after = measure(server)
         assert after.threads <= before.threads + 1
         assert after.memory - before.memory < 32 << 20
+
+
+def ask_all(server: Server, clients: ThreadPoolExecutor, turn: int) -> None:
+    """Have every client send a request; each answer must be the request's own."""
+    numbers = [CLIENTS * turn + client for client in range(CLIENTS)]
+    assert list(clients.map(lambda number: ask(server, number), numbers)) == [2 * number for number in numbers]
 
 
 def ask(server: Server, number: int) -> int:
