@@ -1,4 +1,4 @@
-"""What decides about sleep, without a server: patience, what is remembered of a model, the digest of a package."""
+"""What decides about sleep, without a server: damping, what is remembered of a model, the digest of a package."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from panglot.engine.sleep import last_life
+from panglot.engine.sleep.damping import MOST, SleepDamping
 from panglot.engine.sleep.last_life import LastLife
-from panglot.engine.sleep.patience import MOST, Patience
 from panglot.packages.package import Package
 from panglot.serving.last_lives import MOST_FILES, WHOLE, LastLives, digest
 from panglot.settings import Settings, counts
@@ -21,20 +21,20 @@ READY = {
 LIFE = LastLife(READY, (2, 1), 1.5, 1 << 30, None)
 
 
-def test_a_sleep_that_was_too_short_doubles_patience_up_to_a_limit() -> None:
-    patience = Patience()
-    grown = [patience.woken(slept=5, load=1) for _ in range(4)]
+def test_a_sleep_that_was_too_short_doubles_the_time_awake_up_to_a_limit() -> None:
+    damping = SleepDamping()
+    grown = [damping.woken(slept=5, load=1) for _ in range(4)]
     assert grown == [True, True, False, False]
-    assert patience.factor == MOST
-    assert patience.stay(load=1, most=60) == MOST
-    assert patience.stay(load=100, most=60) == 60
+    assert damping.factor == MOST
+    assert damping.stay(load=1, most=60) == MOST
+    assert damping.stay(load=100, most=60) == 60
 
 
-def test_a_sleep_that_paid_off_ends_patience() -> None:
-    patience = Patience()
-    patience.woken(slept=1, load=1)
-    assert not patience.woken(slept=10, load=1)
-    assert patience.factor == 1
+def test_a_sleep_that_paid_off_ends_the_damping() -> None:
+    damping = SleepDamping()
+    damping.woken(slept=1, load=1)
+    assert not damping.woken(slept=10, load=1)
+    assert damping.factor == 1
 
 
 def test_what_is_remembered_is_read_as_it_was_written() -> None:

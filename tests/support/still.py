@@ -8,7 +8,7 @@ from typing import Any
 
 from panglot import dialects
 from panglot.engine.call import Call, Fault
-from panglot.engine.engine import READY, Trouble
+from panglot.engine.interface import READY, Trouble
 from panglot.inputs.base import About
 from panglot.inputs.curl_line import curl_line
 from panglot.metrics.counters import Metrics

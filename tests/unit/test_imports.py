@@ -137,7 +137,7 @@ def test_a_server_never_loads_numpy() -> None:
 
 def test_web_reaches_the_engine_only_through_its_interface() -> None:
     for path in [path for path in FRONT if "web" in parts(path)]:
-        doors = ("panglot.engine.engine", "panglot.engine.call")
+        doors = ("panglot.engine.interface", "panglot.engine.call")
         for name in imports(path):
             if belongs(name, "panglot.engine"):
                 assert name == "panglot.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"

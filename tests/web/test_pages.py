@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from panglot.engine.engine import Trouble
+from panglot.engine.interface import Trouble
 from panglot.metrics.counters import Metrics
 from panglot.web.pages.failures import Failures
 from panglot.web.pages.live import seen

@@ -1,4 +1,4 @@
-"""The one interface between the web and whatever runs scripts."""
+"""The engine whose workers are processes: what the web calls, by the interface of `interface.py`."""
 
 from __future__ import annotations
 
@@ -15,33 +15,7 @@ from panglot.engine import gauges
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.gauges import Gauge
-from panglot.engine.interface import (
-    ASLEEP as ASLEEP,
-)
-from panglot.engine.interface import (
-    BACK_OFF as BACK_OFF,
-)
-from panglot.engine.interface import (
-    DRAINING as DRAINING,
-)
-from panglot.engine.interface import (
-    LOADING as LOADING,
-)
-from panglot.engine.interface import (
-    READY as READY,
-)
-from panglot.engine.interface import (
-    SERVING as SERVING,
-)
-from panglot.engine.interface import (
-    WAKING as WAKING,
-)
-from panglot.engine.interface import (
-    Engine as Engine,
-)
-from panglot.engine.interface import (
-    Trouble as Trouble,
-)
+from panglot.engine.interface import ASLEEP, BACK_OFF, DRAINING, LOADING, READY, WAKING, Trouble
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lent_results import PoolMemory
@@ -434,6 +408,7 @@ class LocalEngine:
 
     @property
     def state(self) -> str:
+        """What the engine is in: one of the states of `engine/interface.py`."""
         if self.draining:
             return DRAINING
         if any(pool.supervisor.failing or pool.supervisor.backing_off for pool in self.pools):

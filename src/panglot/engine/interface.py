@@ -1,4 +1,4 @@
-"""What the web sees of an engine: its states, and what it can be asked for."""
+"""The one interface between the web and whatever runs scripts: states of an engine, and what it can be asked for."""
 
 from __future__ import annotations
 

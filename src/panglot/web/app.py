@@ -11,7 +11,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.metrics.counters import Gauge, Metrics, merged
 from panglot.terminal.text import visible

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from panglot.engine.call import Fault
-from panglot.engine.engine import Engine
+from panglot.engine.interface import Engine
 from panglot.metrics.counters import Metrics
 from panglot.packages.model_folder import age
 from panglot.packages.package import Package

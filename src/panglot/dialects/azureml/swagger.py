@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.web.models import Model
 from panglot_worker.files.package_files import UnreadableFile, json_value
 

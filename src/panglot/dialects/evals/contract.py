@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.dialects.evals.config import KINDS, shown
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.metrics.counters import heading
 from panglot.packages.package import Package
 from panglot.settings import Settings

@@ -7,7 +7,7 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from panglot.dialects.sagemaker import multi_model
 from panglot.dialects.sagemaker.flavor import TENSORFLOW
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings

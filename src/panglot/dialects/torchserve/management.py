@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.web.contract import ADMIN, CONTROL, AdminRoute, RouteRefused
 from panglot.web.models import Model, ModelAdministration

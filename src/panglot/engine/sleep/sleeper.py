@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import Call, Fault
 from panglot.engine.interface import ASLEEP, WAKING
+from panglot.engine.sleep.damping import SleepDamping
 from panglot.engine.sleep.last_life import LastLife
-from panglot.engine.sleep.patience import Patience
 from panglot.engine.workers.worker import LOADING, STARTING
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Sleeper:
         self._granted = False
         """Whether it has the memory it needs, so that its workers may be started."""
         self._started = 0.0
-        self._patience = Patience()
+        self._damping = SleepDamping()
         self._loads: deque[float] = deque(maxlen=LOADS)
         self._done = 0
         self._seen: int | None = None
@@ -94,8 +94,13 @@ class Sleeper:
 
     def may_yield(self, now: float) -> bool:
         """Whether it may be put to sleep for the sake of another: it is idle, and has not just been woken."""
+        if not self.may_sleep:
+            return False
+        if self.last_used == self._since:
+            # It was loaded at the start of the server, and nobody has used it since.
+            return True
         longest = self.settings.timeout / SHARE_OF_TIMEOUT
-        return self.may_sleep and now - self._since >= self._patience.stay(self.load_seconds, longest)
+        return now - self._since >= self._damping.stay(self.load_seconds, longest)
 
     def sleep(self, reason: str, why: str) -> None:
         """Retire all workers. Their memory is free when they have ended: see `holds_memory`."""
@@ -123,7 +128,7 @@ class Sleeper:
 
     def _is_idle(self, now: float) -> bool:
         after = self.settings.sleep_after
-        return after > 0 and now - self.last_used >= after * self._patience.factor
+        return after > 0 and now - self.last_used >= after * self._damping.factor
 
     def note_use(self, now: float) -> None:
         """Note whether it was used since the last look. Nothing is noted per request, which would cost each of them."""
@@ -150,11 +155,11 @@ class Sleeper:
         self.engine.metrics.wakes += 1
         log.info("wakes after %.1f s of sleep", slept, extra=self._fields())
         # A sleep that began before this process did says nothing about how often the model wakes.
-        if self._started and self._patience.woken(slept, self.load_seconds):
+        if self._started and self._damping.woken(slept, self.load_seconds):
             log.warning(
                 "slept for %.1f s only, and takes %.1f s to load: from now on it stays awake %d times as long "
                 "(fix: a larger --sleep-after, or a larger --memory-budget)",
-                slept, self.load_seconds, self._patience.factor, extra=self._fields(),
+                slept, self.load_seconds, self._damping.factor, extra=self._fields(),
             )  # fmt: skip
         self.ask()
 

@@ -14,7 +14,8 @@ from urllib.parse import urlencode
 
 from panglot import dialects
 from panglot.engine.call import Call, Fault
-from panglot.engine.engine import LocalEngine, Trouble
+from panglot.engine.engine import LocalEngine
+from panglot.engine.interface import Trouble
 from panglot.errors import StartError
 from panglot.inputs.base import ClientRequest
 from panglot.metrics.counters import Metrics

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import panglot
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.terminal.text import visible
 from panglot.web.contract import ADMIN, CONTROL, METRICS, AdminRoute, InferRoute, Page, neutral_error

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.web.contract import ADMIN, CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
 from panglot.web.grpc import messages

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from panglot.engine.engine import Trouble
+from panglot.engine.interface import Trouble
 from panglot.metrics.counters import Metrics
 from panglot.terminal.text import visible
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 import panglot
-from panglot.engine import engine as states
-from panglot.engine.engine import Trouble
+from panglot.engine import interface as states
+from panglot.engine.interface import Trouble
 from panglot.machine.gpu_memory import Gpus
 from panglot.terminal.text import visible
 from panglot.web.models import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from panglot import __version__
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.web.models import UNLOADED, Model, Models
 from panglot.web.v2.routes import START

@@ -8,14 +8,14 @@ WORTHWHILE = 10
 """A sleep pays off when it is so many times as long as loading takes."""
 
 
-class Patience:
+class SleepDamping:
     """Damps a model that falls asleep and wakes in turns: each sleep that was too short doubles the time awake."""
 
     def __init__(self) -> None:
         self.factor = 1
 
     def woken(self, slept: float, load: float) -> bool:
-        """Note that a model was woken which slept, and loads, for so many seconds; whether patience has grown."""
+        """Note for how long a model that was woken had slept, and loads; whether it stays awake longer from now on."""
         if slept >= WORTHWHILE * load:
             self.factor = 1
             return False
