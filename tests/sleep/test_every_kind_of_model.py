@@ -1,0 +1,59 @@
+"""Models of every platform, and pipelines, sleep and wake; each platform's own health route says yes meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.rpc import Rpc
+from support.server import PACKAGES, Server, serving, wait_until
+
+HEALTH = {
+    "evals_hello": "/health", "modelarts_echo": "/health", "hfendpoint_echo": "/health", "azureml_plain": "/",
+    "truss_echo": "/v1/models/model/loaded",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    others = [f"{name}={PACKAGES / name}" for name in HEALTH]
+    more = ("--sleep-after", "0.5s", "--grpc-port", "0", "--state-folder", str(tmp_path_factory.mktemp("state")))
+    with serving("sleeper", *others, *more) as running:
+        wait_until(lambda: len(asleep(running)) == len(HEALTH) + 1, message=lambda: running.log)
+        yield running
+
+
+def asleep(server: Server) -> list[str]:
+    return list(server.client.get("/status.json").json()["asleep"])
+
+
+@pytest.mark.parametrize(("name", "path"), HEALTH.items())
+def test_the_health_route_of_a_platform_says_yes_while_its_model_sleeps(server: Server, name: str, path: str) -> None:
+    assert server.client.get(f"/models/{name}{path}").status_code == 200
+    assert name in asleep(server)
+
+
+def test_grpc_says_yes_while_a_model_sleeps(server: Server) -> None:
+    with contextlib.closing(Rpc(server)) as rpc:
+        assert rpc.call("ServerReady").ready
+        assert rpc.call("ModelReady", rpc.kind("ModelReadyRequest")(name="evals_hello")).ready
+
+
+def test_all_models_asleep_is_a_state_of_the_server(server: Server) -> None:
+    assert server.client.get("/status.json").json()["state"] == "asleep"
+    assert server.ready() == 200
+    assert server.client.post("/models/predict/predict", json={"number": 2}).json()["doubled"] == 4
+    assert server.client.get("/status.json").json()["state"] == "ready"
+
+
+def test_all_pools_of_a_pipeline_sleep_and_wake_with_as_many_workers_as_before(tmp_path: Path) -> None:
+    flags = ("--pools", "preprocess=2,inference=1:2", "--sleep-after", "0.5s", "--state-folder", str(tmp_path))
+    with serving("row_script", *flags) as server:
+        for number in (3, 4):
+            wait_until(lambda: asleep(server) and not server.workers(), message=lambda: server.log)
+            assert server.predict({"id": number}).json()["twice"] == 2.0 * number
+            wait_until(lambda: server.metric("panglot_workers", pool="preprocess", state="ready") == 2)
+            assert server.metric("panglot_workers_wanted", pool="inference") == 1
