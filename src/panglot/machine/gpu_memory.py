@@ -24,7 +24,7 @@ class Gpus:
         """Bytes by process."""
         self._program = shutil.which("nvidia-smi")
         self.as_of = -math.inf
-        """When the program was run that told the figures; also where it failed to."""
+        """When the program was last run that told figures."""
         self._asked = -math.inf
         self._asking: asyncio.Task[None] | None = None
 
@@ -58,4 +58,6 @@ class Gpus:
                 pid, _, size = line.partition(",")
                 if size.strip().isdigit():
                     used[int(pid)] = used.get(int(pid), 0) + int(size) * MIB
-        self.memory, self.as_of = used, now
+            if process.returncode == 0:
+                self.as_of = now
+        self.memory = used

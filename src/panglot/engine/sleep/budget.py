@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from panglot.engine.interface import ASLEEP
 from panglot.engine.sleep.memory import Memory
 from panglot.machine.gpu_memory import Gpus
 
@@ -68,7 +67,7 @@ class MemoryBudget:
                 continue
             need = self._need(sleeper)
             others = [member for member in self.members if member is not sleeper and member.holds_memory]
-            staying = [member for member in others if member.state != ASLEEP]
+            staying = [member for member in others if member.granted]
             if self._fits(need, others):
                 self._waiting.remove(sleeper)
                 self._mention_oversized(sleeper, need)
@@ -83,7 +82,7 @@ class MemoryBudget:
 
     def _shrink(self) -> None:
         """Put idle models to sleep where models have grown beyond the budget."""
-        staying = [member for member in self.members if member.holds_memory and member.state != ASLEEP]
+        staying = [member for member in self.members if member.granted]
         if len(staying) > 1 and not self._fits(NOTHING, staying):
             self._put_to_sleep(self._victims(NOTHING, staying), "the models have outgrown the memory budget")
 

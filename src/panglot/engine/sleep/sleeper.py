@@ -54,8 +54,8 @@ class Sleeper:
         """Called when it falls asleep, for whoever stores what is remembered of it."""
         self._since = engine.clock()
         """When it took on its state."""
-        self._granted = False
-        """Whether it has the memory it needs, so that its workers may be started."""
+        self.granted = False
+        """Whether the memory that it needs is its own, from before its workers start until it goes to sleep."""
         self._started = 0.0
         self._damping = SleepDamping()
         self._loads: deque[float] = deque(maxlen=LOADS)
@@ -104,7 +104,7 @@ class Sleeper:
 
     def sleep(self, reason: str, why: str) -> None:
         """Retire all workers. Their memory is free when they have ended: see `holds_memory`."""
-        self.state, self._since, self._granted = ASLEEP, self.engine.clock(), False
+        self.state, self._since, self.granted = ASLEEP, self.engine.clock(), False
         self.engine.metrics.sleeps[reason] += 1
         log.info("goes to sleep: %s", why, extra=self._fields())
         for pool in self.engine.pools:
@@ -177,7 +177,7 @@ class Sleeper:
 
     def start(self) -> None:
         """Start the workers: there is memory for them."""
-        self._granted, self._started = True, self.engine.clock()
+        self.granted, self._started = True, self.engine.clock()
         for pool in self.engine.pools:
             # The end of a worker may give memory to a model that waits for it while the server stops.
             if not pool.supervisor.stopping:
@@ -206,7 +206,7 @@ class Sleeper:
         if budget is None or self.engine.live or self.has_workers:
             return
         budget.withdraw(self)
-        self.state, self._since, self._granted = ASLEEP, now, False
+        self.state, self._since, self.granted = ASLEEP, now, False
         for pool in self.engine.pools:
             # Where the workers keep failing, the next is started by a call, and no longer by the clock.
             pool.supervisor.sleep()
@@ -220,7 +220,7 @@ class Sleeper:
 
     def fault(self) -> Fault:
         """The answer to a call that does not wait for the waking."""
-        passed = self.engine.clock() - self._started if self._granted else 0.0
+        passed = self.engine.clock() - self._started if self.granted else 0.0
         left = max(1, min(LONGEST_RETRY, math.ceil(self.load_seconds - passed)))
         return Fault(503, "waking", "the model was asleep and is being loaded; try again later", left)
 
@@ -233,8 +233,8 @@ class Sleeper:
 
     @property
     def holds_memory(self) -> bool:
-        """Whether it uses memory, or may begin to at any moment."""
-        return self._granted or self.has_workers
+        """Whether it uses memory: it may, or its workers have not ended yet."""
+        return self.granted or self.has_workers
 
     @property
     def has_workers(self) -> bool:
