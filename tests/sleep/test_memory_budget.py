@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +15,13 @@ import pytest
 
 from support.server import PACKAGES, Server, serving, wait_until
 
+SMI = f"""#!{sys.executable}
+import psutil, os
+server = psutil.Process(os.getppid())
+for worker in server.children():
+    if worker.pid != os.getpid():
+        print(f"{{worker.pid}}, 600")
+"""
 SECONDS = 6.0
 """For how long two models are asked in turn."""
 
@@ -106,3 +115,19 @@ def test_a_model_that_can_no_longer_be_loaded_does_not_keep_the_memory(tmp_path:
         assert ask(server, "predict", 2) == 200
         script.write_text(script.read_text().partition("\n")[2])
         wait_until(lambda: ask(server, "fickle", 3) == 200, message=lambda: server.log)
+
+
+def test_models_take_turns_on_a_gpu_by_what_nvidia_smi_tells(tmp_path: Path) -> None:
+    """By a program of its name: there is no GPU where tests run. Every worker holds 600 MiB, it says."""
+    (tmp_path / "nvidia-smi").write_text(SMI)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    flags = ("--gpu-memory-budget", "1000MiB", "--state-folder", str(tmp_path / "state"))
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with serving("sleeper", f"b={PACKAGES / 'sleeper'}", *flags, env=path) as server:
+        for model, other in (("predict", "b"), ("b", "predict")):
+            answer = server.client.post(f"/models/{model}/predict", json={"number": 1})
+            assert answer.json()["doubled"] == 2
+            assert sleeping(server) == [other]
+            about = {"model": model, "kind": "gpu_memory"}
+            wait_until(lambda about=about: server.metric("panglot_memory_need_bytes", **about) > 599 << 20)
+            assert len(server.workers()) == 1

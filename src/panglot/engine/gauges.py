@@ -55,7 +55,7 @@ def sizes(pools: Sequence[Pool]) -> list[dict[str, Any]]:
     return [
         {
             "pool": pool.plan.name,
-            "workers": (pool.supervisor.count or exactly(pool.supervisor.wanted)).plain,
+            "workers": (pool.supervisor.count or exactly(pool.supervisor.wanted or pool.supervisor.least)).plain,
             "wanted": pool.supervisor.wanted,
             "ready": sum(worker.state == READY for worker in pool.workers),
             **({"changes": [vars(change) for change in scaler.changes]} if scaler is not None else {}),
