@@ -130,4 +130,3 @@ def test_models_take_turns_on_a_gpu_by_what_nvidia_smi_tells(tmp_path: Path) -> 
             assert sleeping(server) == [other]
             about = {"model": model, "kind": "gpu_memory"}
             wait_until(lambda about=about: server.metric("panglot_memory_need_bytes", **about) > 599 << 20)
-            assert len(server.workers()) == 1
