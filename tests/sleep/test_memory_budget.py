@@ -130,3 +130,18 @@ def test_models_take_turns_on_a_gpu_by_what_nvidia_smi_tells(tmp_path: Path) -> 
             assert sleeping(server) == [other]
             about = {"model": model, "kind": "gpu_memory"}
             wait_until(lambda about=about: server.metric("panglot_memory_need_bytes", **about) > 599 << 20)
+
+
+def test_a_request_that_waits_for_memory_is_answered_while_the_server_stops(tmp_path: Path) -> None:
+    flags = ("--memory-budget", "200MiB", "--state-folder", str(tmp_path))
+    with serving("heavy", f"b={PACKAGES / 'heavy'}", *flags) as server:
+        assert ask(server, "predict", 1) == 200
+        wait_until(lambda: sleeping(server) == ["b"], message=lambda: server.log)
+        with ThreadPoolExecutor(2) as clients:
+            long = clients.submit(ask, server, "predict", 1, 1.0)
+            wait_until(lambda: server.metric("panglot_requests_in_progress", model="predict") == 1)
+            other = clients.submit(ask, server, "b", 2)
+            wait_until(lambda: server.metric("panglot_requests_in_progress", model="b") == 1)
+            server.process.terminate()
+            assert (long.result(), other.result()) == (200, 200)
+        assert server.stop() == 0

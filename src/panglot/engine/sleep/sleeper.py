@@ -85,7 +85,7 @@ class Sleeper:
     def may_sleep(self) -> bool:
         """Whether it has nothing to do: no call, and no worker that is being started or replaced."""
         # Streams run in workers that retain memory, and are no calls.
-        if self.state != AWAKE or self.engine.package.retained_bytes or self.is_busy or self.engine.draining:
+        if self.state != AWAKE or self.engine.package.retained_bytes or self.is_busy:
             return False
         # One that keeps failing stays: its worker is tried again and again, until it serves.
         settled = all(pool.supervisor.is_ready for pool in self.engine.pools)
@@ -128,7 +128,9 @@ class Sleeper:
 
     def _is_idle(self, now: float) -> bool:
         after = self.settings.sleep_after
-        return after > 0 and now - self.last_used >= after * self._damping.factor
+        idle = after > 0 and now - self.last_used >= after * self._damping.factor
+        # A server that stops needs no memory, unless another model waits for it: that is for the budget to decide.
+        return idle and not self.engine.draining
 
     def note_use(self, now: float) -> None:
         """Note whether it was used since the last look. Nothing is noted per request, which would cost each of them."""
