@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.server import PACKAGES, Server, serving, wait_until
+from support.traffic import times
 
 SMI = f"""#!{sys.executable}
 import psutil, os
@@ -22,7 +23,7 @@ for worker in server.children():
     if worker.pid != os.getpid():
         print(f"{{worker.pid}}, 600")
 """
-SECONDS = 6.0
+SECONDS = times(6, 60)
 """For how long two models are asked in turn."""
 
 
