@@ -17,6 +17,7 @@ WANTED = {
     "docs/troubleshooting.md",
     "docs/guides/jobs.md",
     "docs/guides/keys.md",
+    "docs/guides/sleep.md",
     "docs/guides/prove-a-migration.md",
     "docs/guides/yesterdays-traffic.md",
     *(f"docs/coming-from/{name}.md" for name in COMING_FROM if name not in IN_ENGLISH_ALONE),
