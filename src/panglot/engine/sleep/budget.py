@@ -66,7 +66,7 @@ class MemoryBudget:
                 # It was called while it fell asleep: the memory of its old workers is not free yet.
                 continue
             need = self._need(sleeper)
-            others = [member for member in self.members if member is not sleeper and member.holds_memory]
+            others = [member for member in self.members if member is not sleeper and member.uses_memory]
             staying = [member for member in others if member.granted]
             if self._fits(need, others):
                 self._waiting.remove(sleeper)

@@ -31,7 +31,7 @@ UNKNOWN_LOAD = 5.0
 LONGEST_RETRY = 300
 """The largest Retry-After, in seconds."""
 SHARE_OF_TIMEOUT = 4
-"""A model keeps its memory from another for this part of a request's time at most: those who wait must get theirs."""
+"""After this part of a request's time an idle model yields its memory, so that those who wait are answered in time."""
 
 log = logging.getLogger("panglot.engine")
 
@@ -103,7 +103,7 @@ class Sleeper:
         return now - self._since >= self._damping.stay(self.load_seconds, longest)
 
     def sleep(self, reason: str, why: str) -> None:
-        """Retire all workers. Their memory is free when they have ended: see `holds_memory`."""
+        """Retire all workers. Their memory is free when they have ended: see `uses_memory`."""
         self.state, self._since, self.granted = ASLEEP, self.engine.clock(), False
         self.engine.metrics.sleeps[reason] += 1
         log.info("goes to sleep: %s", why, extra=self._fields())
@@ -234,7 +234,7 @@ class Sleeper:
     # Memory
 
     @property
-    def holds_memory(self) -> bool:
+    def uses_memory(self) -> bool:
         """Whether it uses memory: it may, or its workers have not ended yet."""
         return self.granted or self.has_workers
 
