@@ -123,8 +123,11 @@ def digest(package: Package, settings: Settings, left_out: Path) -> str:
 
 def _files(root: Path, left_out: Path) -> Iterator[str]:
     """All files below a folder, in an order that does not change; those of linked folders too, once each."""
-    apart = _about(str(left_out))
-    seen = {(apart.st_dev, apart.st_ino)} if apart is not None else set()
+    seen: set[tuple[int, int]] = set()
+    with contextlib.suppress(OSError):
+        # It is perhaps not there yet, or cannot be: whoever stores something says so.
+        apart = os.stat(left_out)
+        seen.add((apart.st_dev, apart.st_ino))
     for folder, folders, names in os.walk(root, followlinks=True):
         about = os.stat(folder)
         if (about.st_dev, about.st_ino) in seen:
