@@ -80,7 +80,7 @@ WRONG = [
     ("max_body", "10 horses"),
     ("workers", "1.5"),
     ("workers", "8:1"),
-    ("workers", "0:4"),
+    ("workers", "0:0"),
     ("workers", "a:b"),
     ("workers", "1:2000"),
     ("rerun", "maybe"),
