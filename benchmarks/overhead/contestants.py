@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import secret_files
 from load import LENGTHS
 from peers import MOSEC, PEERS, UnavailableError, install
 
@@ -22,13 +23,15 @@ class Contestant:
     name: str
     scenario: str
     command: tuple[str, ...]
-    """`{port}` stands for the port."""
+    """`{port}` stands for the port, `{scratch}` for the folder of `secret_files`."""
     path: str
     ready: str | None = None
     """A route that answers 200 once the server is ready; without one the first right answer tells."""
+    secret: str = ""
+    """What a client shows as `Authorization: Bearer`, where the server wants it."""
 
-    def command_on(self, port: int) -> list[str]:
-        return [part.replace("{port}", str(port)) for part in self.command]
+    def command_on(self, port: int, scratch: Path) -> list[str]:
+        return [part.replace("{port}", str(port)).replace("{scratch}", str(scratch)) for part in self.command]
 
 
 def python_folder() -> Path:
@@ -55,6 +58,11 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         command = (str(MOSEC.environment / "bin" / "python"), str(HERE / "mosec_echo.py"), *flags, *address)
         return Contestant(name, scenario, command, "/inference")
 
+    single = panglot_on("panglot-single", "json", "echo_single")
+
+    def closed(name: str, *flags: str) -> Contestant:
+        return dataclasses.replace(single, name=name, command=(*single.command, *flags), secret=secret_files.SECRET)
+
     lengths = [
         contestant
         for title in LENGTHS
@@ -71,7 +79,10 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         panglot_on("panglot-batch", "json", "echo_batch"),
         mosec_on("mosec-batch", "json", "--batch", "32"),
         mosec_on("mosec-batch-orjson", "json", "--batch", "32", "--orjson"),
-        panglot_on("panglot-single", "json", "echo_single"),
+        single,
+        closed("panglot-token", "--token-file", f"{{scratch}}/{secret_files.TOKEN}"),
+        closed("panglot-keys", "--keys", f"{{scratch}}/{secret_files.KEYS}"),
+        closed("panglot-limited-keys", "--keys", f"{{scratch}}/{secret_files.LIMITED_KEYS}"),
         mosec_on("mosec-single", "json", "--batch", "1"),
         mosec_on("mosec-single-orjson", "json", "--batch", "1", "--orjson"),
         dataclasses.replace(panglot_on("panglot-azureml", "json", "echo_azureml"), path="/score"),

@@ -85,10 +85,12 @@ def scenarios() -> dict[str, Scenario]:
     return {scenario.name: scenario for scenario in (json_body, inputs, listed, tensors, raw_body, *lengths)}
 
 
-def run_wrk(url: str, body: Path, content_type: str, connections: int, seconds: int, threads: int = 1) -> Load:
+def run_wrk(
+    url: str, body: Path, content_type: str, connections: int, seconds: int, threads: int = 1, secret: str = ""
+) -> Load:
     """One bounded run of wrk. Raises LoadError."""
     command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(SCRIPT), url]
-    command += ["--", str(body), content_type]
+    command += ["--", str(body), content_type, *([secret] if secret else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 20)
     except subprocess.TimeoutExpired:

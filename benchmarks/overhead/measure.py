@@ -53,14 +53,17 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def exchange(port: int, method: str, path: str, scenario: Scenario | None = None) -> tuple[int, bytes]:
+def exchange(
+    port: int, method: str, path: str, scenario: Scenario | None = None, secret: str = ""
+) -> tuple[int, bytes]:
     """One request on a connection of its own. Raises OSError or HTTPException."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    shown = {"Authorization": f"Bearer {secret}"} if secret else {}
     try:
         if scenario is None:
-            connection.request(method, path)
+            connection.request(method, path, headers=shown)
         else:
-            connection.request(method, path, scenario.body, {"Content-Type": scenario.content_type})
+            connection.request(method, path, scenario.body, {"Content-Type": scenario.content_type, **shown})
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -68,7 +71,7 @@ def exchange(port: int, method: str, path: str, scenario: Scenario | None = None
 
 
 def await_status(
-    process: subprocess.Popen[bytes], port: int, method: str, path: str, scenario: Scenario | None
+    process: subprocess.Popen[bytes], port: int, method: str, path: str, scenario: Scenario | None, secret: str = ""
 ) -> bytes:
     """Ask until the answer is 200. Raises UnavailableError with the last thing seen."""
     deadline = time.monotonic() + START_SECONDS
@@ -77,7 +80,7 @@ def await_status(
         if process.poll() is not None:
             raise UnavailableError(f"the server ended with {process.returncode} before it was ready")
         try:
-            status, body = exchange(port, method, path, scenario)
+            status, body = exchange(port, method, path, scenario, secret)
         except (OSError, http.client.HTTPException) as error:
             seen = f"{type(error).__name__}: {error}"
         else:
@@ -101,15 +104,15 @@ def measure(contestant: Contestant, scenario: Scenario, connections: int, second
     body.write_bytes(scenario.body)
     url = f"http://127.0.0.1:{port}{contestant.path}"
     try:
-        with running(contestant.command_on(port), log, scratch) as process:
+        with running(contestant.command_on(port, scratch), log, scratch) as process:
             if contestant.ready:
                 await_status(process, port, "GET", contestant.ready, None)
-            answer = await_status(process, port, "POST", contestant.path, scenario)
+            answer = await_status(process, port, "POST", contestant.path, scenario, contestant.secret)
             if not scenario.echoed(answer):
                 raise UnavailableError(f"the answer is not the request: {answer[:200]!r}")
-            run_wrk(url, body, scenario.content_type, connections, WARM_UP_SECONDS)
+            run_wrk(url, body, scenario.content_type, connections, WARM_UP_SECONDS, secret=contestant.secret)
             meter = CpuMeter(process.pid)
-            seen = run_wrk(url, body, scenario.content_type, connections, seconds)
+            seen = run_wrk(url, body, scenario.content_type, connections, seconds, secret=contestant.secret)
             used = meter.read()
     except (UnavailableError, LoadError, OSError) as error:
         raise UnavailableError(f"{error}{log_tail(log) if log.exists() else ''}") from error
@@ -131,7 +134,7 @@ def measure_idle(contestant: Contestant, scratch: Path) -> Idle:
     port = free_port()
     log = scratch / "idle.log"
     try:
-        with running(contestant.command_on(port), log, scratch) as process:
+        with running(contestant.command_on(port, scratch), log, scratch) as process:
             await_status(process, port, "GET", contestant.ready or "/", None)
             time.sleep(REST_SECONDS)
             workers = [pid for pid, stat in tree(process.pid).items() if stat.parent == process.pid]

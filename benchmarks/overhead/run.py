@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import report
+import secret_files
 from budgets import Verdict, verdicts
 from contestants import Contestant, UnavailableError, contestants, panglot_command, prepare
 from load import scenarios
@@ -143,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are stopped on the way out
     host = report.machine()
     with tempfile.TemporaryDirectory(prefix="overhead-") as scratch:
+        secret_files.write(Path(scratch))
         run = Run(options, Path(scratch))
         run.rounds()
         run.at_rest()
