@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from support.rpc import Rpc
-from support.server import PACKAGES, Server, serving, wait_until
+from support.server import PACKAGES, Server, panglot, serving, wait_until
 
 HEALTH = {
     "evals_hello": "/health", "modelarts_echo": "/health", "hfendpoint_echo": "/health", "azureml_plain": "/",
     "truss_echo": "/v1/models/model/loaded",
 }  # fmt: skip
+STATE = "panglot_model_state"
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +47,31 @@ def test_grpc_says_yes_while_a_model_sleeps(server: Server) -> None:
 def test_all_models_asleep_is_a_state_of_the_server(server: Server) -> None:
     assert server.client.get("/status.json").json()["state"] == "asleep"
     assert server.ready() == 200
-    assert server.client.post("/models/predict/predict", json={"number": 2}).json()["doubled"] == 4
-    assert server.client.get("/status.json").json()["state"] == "ready"
+
+
+def test_all_that_show_states_agree_on_which_models_sleep(server: Server) -> None:
+    with contextlib.closing(Rpc(server)) as rpc, ThreadPoolExecutor(1) as clients:
+        # It is awake for as long as it has this request.
+        long = clients.submit(server.client.post, "/models/predict/predict", json={"number": 2, "sleep": 5})
+        wait_until(lambda: views(server, rpc) == [sorted(HEALTH)] * 4, message=lambda: f"{views(server, rpc)}")
+        assert server.client.get("/status.json").json()["state"] == "ready"
+        assert long.result().json()["doubled"] == 4
+    shown = panglot("top", server.url, "--once").stdout
+    assert "asleep: " in shown
+    assert "and 2 more" in shown or "and 3 more" in shown
+
+
+def views(server: Server, rpc: Rpc) -> list[list[str]]:
+    """The models that sleep: by the repository index of HTTP and of gRPC, by /status.json and by the metrics."""
+    index = server.client.post("/v2/repository/index", json={}).json()
+    over_grpc = rpc.call("RepositoryIndex", rpc.kind("RepositoryIndexRequest")()).models
+    assert {row["state"] for row in index} | {row.state for row in over_grpc} == {"READY"}
+    return [
+        sorted(row["name"] for row in index if row["reason"] == "asleep"),
+        sorted(row.name for row in over_grpc if row.reason == "asleep"),
+        sorted(asleep(server)),
+        sorted(name for name in (*HEALTH, "predict") if server.metric(STATE, model=name, state="asleep")),
+    ]
 
 
 def test_all_pools_of_a_pipeline_sleep_and_wake_with_as_many_workers_as_before(tmp_path: Path) -> None:

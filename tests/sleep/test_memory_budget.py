@@ -67,6 +67,41 @@ def test_a_busy_model_is_not_put_to_sleep(server: Server) -> None:
     server.wait_log("predict goes to sleep: b needs its memory")
 
 
+def test_a_model_that_is_never_idle_lets_another_wait_no_longer_than_its_deadline(server: Server) -> None:
+    assert ask(server, "predict", 1) == 200
+    ended = threading.Event()
+
+    def never_idle(number: int) -> list[int]:
+        statuses = []
+        while not ended.is_set():
+            statuses.append(ask(server, "predict", number, 0.5))
+        return statuses
+
+    with ThreadPoolExecutor(3) as clients:
+        busy = [clients.submit(never_idle, number) for number in range(3)]
+        try:
+            # One worker and three clients: there is a request at every moment from here on.
+            wait_until(lambda: server.metric("panglot_requests_in_progress", model="predict") == 3)
+            sleeps, mark = server.metric("panglot_sleeps_total", model="predict", reason="budget"), len(server.lines)
+            refusals = [
+                server.client.post("/models/b/predict", json={"id": 2}, headers={"x-timeout-ms": "1500"})
+                for _ in range(2)
+            ]
+            assert server.metric("panglot_sleeps_total", model="predict", reason="budget") == sleeps
+        finally:
+            ended.set()
+        statuses = [status for of_client in busy for status in of_client.result()]
+    for refused in refusals:
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "waking")
+        assert "memory" in refused.json()["error"]["message"]
+        assert int(refused.headers["retry-after"]) >= 1
+    assert set(statuses) == {200}
+    server.wait_log("b warning: cannot wake: predict is in use, and there is no memory for both", after=mark)
+    # It has not been awake: it did not sleep too shortly either.
+    assert not [line for line in server.lines[mark:] if "b warning: slept for" in line]
+    wait_until(lambda: ask(server, "b", 3) == 200, message=lambda: server.log)
+
+
 def test_two_models_that_are_asked_in_turn_answer_all_and_stay_within_the_budget(server: Server) -> None:
     before = sum(server.metric("panglot_sleeps_total", model=model, reason="budget") for model in ("predict", "b"))
     used, ended = [], threading.Event()

@@ -107,14 +107,17 @@ def _head(figures: dict[str, Any], url: str) -> RenderableType:
     from rich.text import Text
 
     known = [visible(model["name"]) for model in figures["about"]["models"]]
-    names = ", ".join(known[:NAMES]) + (f" and {len(known) - NAMES} more" if len(known) > NAMES else "")
     state, restarts = figures["state"], sum(figures["restarts"].values())
     facts = f"up {duration(figures['uptime'])}   {figures['answered']:,} answered   {figures['failed']:,} failed"
     facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
     shown = (f"● {visible(state)}", COLOURS.get(state, ""))
-    asleep = len(figures.get("asleep", ()))
-    facts += f"   {asleep} of {len(known)} asleep" if asleep and len(known) > 1 else ""
-    return Text.assemble((names, "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
+    asleep = [visible(name) for name in figures.get("asleep", ())]
+    facts += f"   asleep: {_listed(asleep)}" if asleep and len(known) > 1 else ""
+    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES]) + (f" and {len(names) - NAMES} more" if len(names) > NAMES else "")
 
 
 def _rates(figures: dict[str, Any]) -> Table:

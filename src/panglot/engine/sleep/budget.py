@@ -57,6 +57,10 @@ class MemoryBudget:
         known = self._gpus.as_of >= since
         return sum(self._gpus.memory.get(worker.pid, 0) for worker in workers) if known else None
 
+    def users_besides(self, sleeper: Sleeper) -> list[str]:
+        """The names of the other models that have memory."""
+        return [member.name for member in self.members if member is not sleeper and member.uses_memory]
+
     # Deciding
 
     def look(self) -> None:

@@ -57,6 +57,9 @@ class Sleeper:
         self.granted = False
         """Whether the memory that it needs is its own, from before its workers start until it goes to sleep."""
         self._started = 0.0
+        self._fell_asleep = engine.clock()
+        self._waits_openly = False
+        """Whether the log has said, since it was last awake, that others leave no memory for it."""
         self._damping = SleepDamping()
         self._loads: deque[float] = deque(maxlen=LOADS)
         self._done = 0
@@ -105,6 +108,7 @@ class Sleeper:
     def sleep(self, reason: str, why: str) -> None:
         """Retire all workers. Their memory is free when they have ended: see `uses_memory`."""
         self.state, self._since, self.granted = ASLEEP, self.engine.clock(), False
+        self._fell_asleep = self._since
         self.engine.metrics.sleeps[reason] += 1
         log.info("goes to sleep: %s", why, extra=self._fields())
         for pool in self.engine.pools:
@@ -152,17 +156,9 @@ class Sleeper:
 
     def wake(self) -> None:
         """Have the workers started, at once or when there is memory for them."""
-        now = self.engine.clock()
-        slept, self.state, self._since = now - self._since, WAKING, now
+        self.state, self._since = WAKING, self.engine.clock()
         self.engine.metrics.wakes += 1
-        log.info("wakes after %.1f s of sleep", slept, extra=self._fields())
-        # A sleep that began before this process did says nothing about how often the model wakes.
-        if self._started and self._damping.woken(slept, self.load_seconds):
-            log.warning(
-                "slept for %.1f s only, and takes %.1f s to load: from now on it stays awake %d times as long "
-                "(fix: a larger --sleep-after, or a larger --memory-budget)",
-                slept, self.load_seconds, self._damping.factor, extra=self._fields(),
-            )  # fmt: skip
+        log.info("wakes after %.1f s of sleep", self._since - self._fell_asleep, extra=self._fields())
         self.ask()
 
     def ask(self) -> None:
@@ -179,11 +175,23 @@ class Sleeper:
 
     def start(self) -> None:
         """Start the workers: there is memory for them."""
-        self.granted, self._started = True, self.engine.clock()
+        # A sleep that began before this process did says nothing about how often the model wakes.
+        if self._started:
+            self._damp(self.engine.clock() - self._fell_asleep)
+        self.granted, self._started, self._waits_openly = True, self.engine.clock(), False
         for pool in self.engine.pools:
             # The end of a worker may give memory to a model that waits for it while the server stops.
             if not pool.supervisor.stopping:
                 pool.supervisor.wake()
+
+    def _damp(self, slept: float) -> None:
+        """Have it stay awake for longer where its sleep was too short to be worth a load."""
+        if self._damping.woken(slept, self.load_seconds):
+            log.warning(
+                "slept for %.1f s only, and takes %.1f s to load: from now on it stays awake %d times as long "
+                "(fix: a larger --sleep-after, or a larger --memory-budget)",
+                slept, self.load_seconds, self._damping.factor, extra=self._fields(),
+            )  # fmt: skip
 
     def loaded(self) -> None:
         """Note that a worker is ready. Where every pool has one, the model is awake."""
@@ -221,10 +229,27 @@ class Sleeper:
             pool.refuse(late, self.fault())
 
     def fault(self) -> Fault:
-        """The answer to a call that does not wait for the waking."""
+        """The answer to a call that does not wait for the waking, or not any longer."""
         passed = self.engine.clock() - self._started if self.granted else 0.0
         left = max(1, min(LONGEST_RETRY, math.ceil(self.load_seconds - passed)))
+        if self.budget is not None and not self.granted:
+            self._mention_wait(self.budget)
+            return Fault(
+                503, "waking", "the model is asleep, and others use the memory it needs; try again later", left
+            )
         return Fault(503, "waking", "the model was asleep and is being loaded; try again later", left)
+
+    def _mention_wait(self, budget: MemoryBudget) -> None:
+        """Say in the log, once for each sleep, who uses the memory that it waits for."""
+        users = budget.users_besides(self)
+        if users and not self._waits_openly:
+            self._waits_openly = True
+            log.warning(
+                "cannot wake: %s %s in use, and there is no memory for %s (fix: a larger --memory-budget or "
+                "--gpu-memory-budget, or another server for one of them)",
+                ", ".join(users), "is" if len(users) == 1 else "are", "both" if len(users) == 1 else "all",
+                extra=self._fields(),
+            )  # fmt: skip
 
     @property
     def load_seconds(self) -> float:
