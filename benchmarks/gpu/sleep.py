@@ -1,7 +1,7 @@
 """The memory of a GPU before a model is served, while it is awake, asleep, and awake again, as nvidia-smi tells it.
 
-Serves a script that holds 1 GiB with `--sleep-after 5s`. Ends with 1 where a sleeping model still holds memory, and says
-so where there is no GPU. On a machine without a package index: see carry.py.
+Serves a script that holds 1 GiB with `--sleep-after 5s`. Ends with 1 where a sleeping model still holds memory; where
+there is no GPU it says so. For a machine without a package index see carry.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ import pytest
 from panglot.cli.options import parse_flags
 from panglot.errors import StartError
 from panglot.settings import Settings
-from panglot.settings.all_settings import flag, former_names, table_of, variable
+from panglot.settings.all_settings import former_names, table_of
+from panglot.settings.names import flag, variable
 from panglot.settings.resolving import Resolved, resolve
 
 MIB = 1 << 20

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from panglot.settings.all_settings import Settings, flag, suggestion, table_of, variable
+from panglot.settings.all_settings import Settings, table_of
+from panglot.settings.names import flag, suggestion, variable
 from panglot.settings.setting import setting
 
 __all__ = ["Settings", "flag", "setting", "suggestion", "table_of", "variable"]

@@ -7,7 +7,6 @@ this order: flag, variable, `panglot.toml`, the dialect's own configuration, the
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -439,16 +438,3 @@ def former_names(settings: type[Settings]) -> dict[str, str]:
     return {
         about.metadata["formerly"]: name for name, about in table_of(settings).items() if about.metadata["formerly"]
     }
-
-
-def flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def variable(name: str) -> str:
-    return "PANGLOT_" + name.upper()
-
-
-def suggestion(word: str, known: Any) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else ""

@@ -12,7 +12,8 @@ from typing import Any
 
 from panglot.errors import StartError
 from panglot.settings import counts, devices, pools, tomlfile, units, variables
-from panglot.settings.all_settings import Settings, flag, former_names, suggestion, table_of, variable
+from panglot.settings.all_settings import Settings, former_names, table_of
+from panglot.settings.names import flag, suggestion, variable
 from panglot.terminal.text import brief
 
 LISTS = ("words", "hosts", "origins")

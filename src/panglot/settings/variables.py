@@ -11,7 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from panglot.settings.all_settings import variable
+from panglot.settings.names import variable
 
 PREFIX = "PANGLOT_"
 SECRETS = ("PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN", "PANGLOT_WEBHOOK_SECRET")

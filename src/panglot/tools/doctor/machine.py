@@ -15,7 +15,8 @@ from panglot.errors import StartError
 from panglot.machine import devices, mps
 from panglot.machine.cgroups import cpu_quotas, memory_limits
 from panglot.settings import Settings
-from panglot.settings.all_settings import MIB, flag
+from panglot.settings.all_settings import MIB
+from panglot.settings.names import flag
 from panglot.settings.units import show_size
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, CheckResult
 from panglot.tools.listening import listener
