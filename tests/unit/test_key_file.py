@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import time
 import tomllib
@@ -12,6 +13,8 @@ import pytest
 from panglot.errors import StartError
 from panglot.web.access import key_file
 from panglot.web.access.keys import MOST_SHOWN, Keys, Wanted
+from panglot.web.access.remembered_key import RememberedKey
+from panglot.web.access.tokens import Access
 from panglot.web.contract import ADMIN, INFER, METRICS
 
 DIGEST = 'secret = "sha256:' + "0" * 64 + '"'
@@ -138,6 +141,26 @@ def test_ten_thousand_keys_are_found_as_fast_as_ten() -> None:
     assert duration(many, far) < 3 * duration(many, near)
     assert many.metrics().count("panglot_key_open_requests{") == MOST_SHOWN + 1
     assert len(many.shown()) == MOST_SHOWN
+
+
+def test_a_connection_remembers_its_key_until_the_file_of_keys_changes() -> None:
+    keys = Keys(key_file.parse(entry()))
+    access = Access(b"", frozenset(), keys=keys)
+    remembered, bearer = RememberedKey(access), b"Bearer pgk-x"
+    holder = remembered.holder(INFER, bearer, (), ())
+    assert holder is not None
+    # No digest is looked for any more: that of the key is gone from where it would be found.
+    keys._by_digest.clear()
+    assert remembered.holder(INFER, bearer, (), ()) is holder
+    assert remembered.holder(INFER, b"Bearer pgk-y", (), ()) is None
+    keys.replace(key_file.parse(entry()))
+    assert remembered.holder(INFER, bearer, (), ()) is holder
+    # Basic is for pages; a key that was remembered there opens nothing else with it.
+    basic = b"Basic " + base64.b64encode(b":pgk-x")
+    assert remembered.holder(ADMIN, basic, (), ()) is holder
+    assert remembered.holder(INFER, basic, (), ()) is None
+    keys.replace([])
+    assert remembered.holder(ADMIN, basic, (), ()) is None
 
 
 def test_a_changed_file_forgives_no_rate_and_revokes_at_once() -> None:

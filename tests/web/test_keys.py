@@ -189,20 +189,34 @@ def test_a_revoked_key_ends_on_open_connections_while_others_go_on(server: Serve
     threads = [threading.Thread(target=load) for _ in range(2)]
     for thread in threads:
         thread.start()
+    rpc = Rpc(server, token=SECRETS["fleeting"])
+
+    def over_grpc() -> grpc.StatusCode:
+        """What becomes of a call, on a connection that remembers its key."""
+        try:
+            rpc.call("ServerMetadata")
+        except grpc.RpcError as error:
+            return error.code()
+        return grpc.StatusCode.OK
+
     try:
         mark = len(server.lines)
         assert [ask(server, "fleeting").status_code for _ in range(3)] == [200] * 3
+        assert [over_grpc() for _ in range(3)] == [grpc.StatusCode.OK] * 3
         file.write_text("[[key]\n")
         server.wait_log("keys of before stay in force", after=mark)
         assert ask(server, "fleeting").status_code == 200
         file.write_text(content("fleeting"))
         server.wait_log(r"0 added, 0 changed, 1 removed", after=mark)
         assert ask(server, "fleeting").status_code == 401
+        assert over_grpc() == grpc.StatusCode.UNAUTHENTICATED
         file.write_text(content())
         server.wait_log(r"1 added, 0 changed, 0 removed", after=mark)
         assert ask(server, "fleeting").status_code == 200
+        assert over_grpc() == grpc.StatusCode.OK
     finally:
         stop.set()
+        rpc.close()
         for thread in threads:
             thread.join()
     assert set(answers) == {200}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from panglot.web.access.keys import KeyHolder, Wanted
+from panglot.web.access.remembered_key import RememberedKey
 from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine, TokenForm
 from panglot.web.front import Front
 from panglot.web.grpc import descriptors, methods, reflection
@@ -64,9 +65,10 @@ class Services:
             answer = functools.partial(methods.respond, front, name)
             self._known[name] = Service(method.access, answer, is_public=method.access == PUBLIC)
 
-    def find(self, method: str, authorization: bytes) -> tuple[Service, KeyHolder | None]:
+    def find(self, method: str, authorization: bytes, remembered: RememberedKey) -> tuple[Service, KeyHolder | None]:
         """What answers a call, given its name and the token or key it came with; and who has that key. Raises RpcError.
 
+        `remembered` is the key of its connection.
         Calls that infer are counted for their key when their message has come, which names the model; others here.
         """
         service = self._known.get(method) or self._native(method)
@@ -75,12 +77,15 @@ class Services:
             raise refused(repository.OFF)
         holder = None
         if self.front.access.refuses(access, authorization):
-            holder = self._admitted(Wanted(access, method), authorization, service is not None and service.infers)
+            infers = service is not None and service.infers
+            holder = self._admitted(Wanted(access, method), authorization, infers, remembered)
         if service is None:
             raise methods.refusal(method)
         return service, holder
 
-    def _admitted(self, wanted: Wanted, authorization: bytes, infers: bool) -> KeyHolder | None:
+    def _admitted(
+        self, wanted: Wanted, authorization: bytes, infers: bool, remembered: RememberedKey
+    ) -> KeyHolder | None:
         """Admit a call whose token came in a form that the dialect of the service declares, or by its key.
 
         Raises RpcError where it has neither, or the key refuses it.
@@ -89,7 +94,7 @@ class Services:
         line = RequestLine(b"POST", wanted.path.encode())
         if not self.front.access.refuses_all(wanted.access, b"", forms, line, headers):
             return None
-        holder = self.front.access.holder(wanted.access, authorization, forms, headers)
+        holder = remembered.holder(wanted.access, authorization, forms, headers)
         if holder is None:
             raise NO_TOKEN.error()
         fault = holder.refusal(wanted)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from panglot.web.access.keys import KeyHolder
+from panglot.web.access.remembered_key import RememberedKey
 from panglot.web.front import Front
 from panglot.web.grpc import native
 from panglot.web.grpc.call import InferCall, begin
@@ -71,6 +72,7 @@ class Calls:
         self.outflow = outflow
         self.now = self.idle_since = time.monotonic()
         """The time of the last read; and since when there has been no call, or none but public ones."""
+        self._key = RememberedKey(front.access)
         self.streams: dict[int, CallStream] = {}
         self.public = 0
         """How many of these need no token."""
@@ -113,7 +115,7 @@ class Calls:
     def _service(self, head: CallHead) -> tuple[Service, KeyHolder | None]:
         """What answers a call, and who makes it where that is known by a key. Raises RpcError or NoRpc."""
         self._check(head)
-        service, holder = self.services.find(head.path, head.authorization)
+        service, holder = self.services.find(head.path, head.authorization, self._key)
         if service.is_public:
             if self.public >= MOST_OPEN:
                 raise TOO_MANY_OPEN.error()
