@@ -22,6 +22,7 @@ from panglot.cli.commands import COMMANDS, panglot  # noqa: E402
 from panglot.cli.options import METAVARS, Grouped  # noqa: E402
 from panglot.logs.lines import EXTRA  # noqa: E402
 from panglot.metrics.counters import FORMER_NAMES  # noqa: E402
+from panglot.packages import triton_fields  # noqa: E402
 from panglot.serving import planning  # noqa: E402
 from panglot.settings import Settings, flag, table_of  # noqa: E402
 from panglot.settings.all_settings import SERVER  # noqa: E402
@@ -32,6 +33,7 @@ FOLDER = ROOT / "docs" / "reference"
 WRITTEN = "Written from the code by `make docs`; do not edit."
 EXAMPLES = {"plain": "digits", "megflow": "megflow/digits"}
 """The folder of a dialect's example, where it is not called as the dialect is."""
+FIELDS_FOLLOW = "<!-- what follows is written from the code by `make docs` -->"
 LOG_KEYS = ("time", "level", "source", "message", *EXTRA, "traceback")
 WORDS = tomllib.loads((HERE / "reference.toml").read_text())
 
@@ -46,6 +48,7 @@ def pages() -> dict[str, str]:
         "start-errors.md": start_errors(),
         "metrics.md": metrics(),
         "events.md": events(),
+        "../dialects/triton.md": config_pbtxt(),
     }
 
 
@@ -230,6 +233,20 @@ def events() -> str:
         ["## Lines of the log", "", WORDS["about"]["log"] + " " + ", ".join(f"`{key}`" for key in LOG_KEYS) + "."],
         ["## What workers tell the front", "", *table(("type", "what it means"), workers)],
     )  # fmt: skip
+
+
+# Fields of config.pbtxt
+
+
+def config_pbtxt() -> str:
+    """The page of Triton's dialect, with every field of config.pbtxt at its end."""
+    written_by_hand, marker, _ = (FOLDER / "../dialects/triton.md").read_text().partition(FIELDS_FOLLOW)
+    rows = [
+        (f"`{field.path}`", field.state, "yes" if field.files else "-", field.about)
+        for field in triton_fields.FIELDS.values()
+    ]
+    lines = table(("field", "for a script", "for a model file", "what it does here"), rows)
+    return "\n".join([written_by_hand + marker, "", *lines, ""])
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from panglot.engine import gauges
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
+from panglot.engine.deadlines import Deadlines
 from panglot.engine.gauges import Gauge
 from panglot.engine.interface import ASLEEP, BACK_OFF, DRAINING, LOADING, READY, WAKING, Trouble
 from panglot.engine.memory import buffers
@@ -79,8 +80,7 @@ class LocalEngine:
         self.between: list[Arena] = []
         """The shared memory between the pools of a pipeline."""
         self._build(pipeline.divided({} if settings.inline else settings.pools))
-        self._next_deadline = math.inf
-        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._deadlines = Deadlines(self.live, clock, settings.queue_timeout, self._overdue)
         self._ticker: asyncio.Task[None] | None = None
         self._rate = 0.0
         self._done_at_tick = 0
@@ -303,8 +303,7 @@ class LocalEngine:
         # A call that is refused is not worth the copy. No worker gets the call before the end of this turn of the loop.
         if call.size >= self._share_from and call.buffer is None:
             self._copy_in(call)
-        if call.deadline < self._next_deadline:
-            self._arm(call.deadline)
+        self._deadlines.watch(call)
         return None
 
     def _copy_in(self, call: Call) -> None:
@@ -361,26 +360,7 @@ class LocalEngine:
         self.done += 1
         self.live.discard(call)
 
-    # Deadlines: one timer for the earliest of all
-
-    def _arm(self, deadline: float) -> None:
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
-        self._next_deadline = deadline
-        if deadline < math.inf:
-            delay = max(0.0, deadline - self.clock())
-            self._deadline_timer = asyncio.get_running_loop().call_later(delay, self._expire)
-
-    def _expire(self) -> None:
-        # An answer does not change the timer, so the timer may fire for a call that has gone: perhaps nobody is late.
-        now = self.clock()
-        late = [call for call in self.live if call.deadline <= now]
-        for call in late:
-            self._overdue(call)
-        self._deadline_timer = None
-        self._arm(min((call.deadline for call in self.live), default=math.inf))
-
-    def _overdue(self, call: Call) -> None:
+    def _overdue(self, call: Call, now: float) -> None:
         queued, waited = call.state == QUEUED, call.state == QUEUED or call.ahead
         call.state = DONE
         self.metrics.dropped["deadline"] += waited
@@ -393,6 +373,10 @@ class LocalEngine:
         hindrance = self._hindrance(call) if queued else None
         if hindrance is not None:
             call.fail(hindrance)
+            return
+        if call.deadline > now:
+            problem = f"no worker was free within {self.settings.queue_timeout:g} s"
+            call.fail(Fault(503, "queue_timeout", problem, self._retry_after()))
             return
         where = "while waiting for a worker" if waited else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))

@@ -12,7 +12,7 @@ from panglot_worker.line import wire
 
 MOST_PRINTED = 65536
 """Characters of what a job's script prints that are stored while it runs: the last ones."""
-NOT_RUN = frozenset({"loading", "waking", "queue_full", "draining", "back_off", "no_place", "memory"})
+NOT_RUN = frozenset({"loading", "waking", "queue_full", "queue_timeout", "draining", "back_off", "no_place", "memory"})
 """Codes of faults that say nothing about the job: the engine could not take it."""
 TRIED_AGAIN = frozenset({"worker_died", "timeout", "place_lost"})
 """Codes of faults after which a job gets another attempt."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from panglot.metrics.runs import SharedRuns
+from panglot.metrics.script_figures import ScriptFigures
 from panglot_worker.line.wire import STAGES
 
 FIRST, LAST = 6, 28
@@ -104,6 +105,7 @@ class Metrics:
         self.log_lines_dropped: Callable[[], int] | None = None
         """How many lines of the log were lost, where this process writes one."""
         self.script: defaultdict[str, float] = defaultdict(float)
+        self.figures = ScriptFigures()
 
     def render(self, gauges: Iterable[Gauge], counted_by_workers: Mapping[str, str]) -> str:
         """The Prometheus text form. `counted_by_workers` are the counters of the dialect's own, with their meaning."""
@@ -147,6 +149,7 @@ class Metrics:
         lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})
         lines += self._histograms()
         lines += _gauges(gauges)
+        lines += self.figures.lines(heading, wording)
         return "\n".join(lines) + "\n"
 
     def render_server(self, gauges: Iterable[Gauge]) -> str:

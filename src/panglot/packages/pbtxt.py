@@ -42,6 +42,11 @@ class Message(dict[str, list["int | float | str | Message"]]):
 
     line = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, int] = {}
+        """The line of each field: of its last value, where it has several."""
+
     def one(self, name: str, default: int | float | str | Message = "") -> int | float | str | Message:
         """The last value of a field, as protocol buffers have it."""
         return self[name][-1] if self.get(name) else default
@@ -117,6 +122,7 @@ class TextReader:
                 return message
             if token.kind != "word":
                 raise self._error(f"expected the name of a field, not {brief(token.text, 80)!r}", token.line)
+            message.lines[token.text] = token.line
             message.setdefault(token.text, []).extend(self._values(token, depth))
             if self._peek(",", ";"):
                 self._next()

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.packages import pbtxt
+from panglot.packages import pbtxt, triton_fields
 from panglot.packages.model_folder import FoundModel
 from panglot.packages.package import Package
 from panglot.packages.pbtxt import Message
-from panglot.settings import suggestion
 from panglot.settings.counts import exactly
 
-KNOWN = frozenset({
-    "name", "platform", "backend", "runtime", "version_policy", "max_batch_size", "input", "output", "batch_input",
-    "batch_output", "optimization", "dynamic_batching", "instance_group", "default_model_filename",
-    "cc_model_filenames", "metric_tags", "parameters", "model_warmup", "model_operations", "model_transaction_policy",
-    "model_repository_agents", "response_cache", "model_metrics", "sequence_batching", "ensemble_scheduling",
+MESSAGES = frozenset({
+    "input", "output", "instance_group", "dynamic_batching", "version_policy", "parameters", "model_warmup",
 })  # fmt: skip
-REFUSED = {
-    "sequence_batching": "sequences of requests are not kept together here",
-    "ensemble_scheduling": "ensembles are not served here",
-}
-MESSAGES = frozenset({"input", "output", "instance_group", "dynamic_batching", "version_policy"})
 TYPES = {"TYPE_STRING": "BYTES"}
 LATEST = 1
 """How many versions Triton serves where the policy does not say."""
@@ -35,12 +27,9 @@ def read(path: Path) -> Message:
     config = pbtxt.read(path)
     for name, values in config.items():
         if name in MESSAGES and not all(isinstance(value, Message) for value in values):
-            raise StartError(f"{name} must be a message: {name} {{ ... }}", file=str(path))
-        if name in REFUSED:
-            raise StartError(f"{name}: {REFUSED[name]}", file=str(path))
-        if name not in KNOWN:
-            raise StartError(f"'{name}' is no field of a model's configuration", file=str(path),
-                             fix=suggestion(name, KNOWN))  # fmt: skip
+            problem = f"{name} must be a message: {name} {{ ... }}"
+            raise StartError(problem, file=str(path), line=config.lines[name])
+    triton_fields.check(config, path)
     return config
 
 
@@ -73,9 +62,15 @@ def applied(package: Package, path: Path, name: str) -> Package:
     # Requests share a run only where `dynamic_batching` says so. What the dialect makes of the configuration wins.
     shared = {"max_batch": rows, "max_wait_ms": delay_ms(config, path)} if rows and "dynamic_batching" in config else {}
     defaults = {**(shared or {"max_batch": 1}), **instances(config, path), **package.defaults}
-    reasons = (*package.reasons, f"{path.name} beside it")
+    options = {**package.options, "tensors": declared}
+    # A dialect with scripts for Triton has read the file itself, and said what has no effect.
+    read_already = "config" in package.options
     return dataclasses.replace(
-        package, defaults=defaults, options={**package.options, "tensors": declared}, reasons=reasons
+        package,
+        defaults=defaults,
+        options=options,
+        reasons=tuple(dict.fromkeys((*package.reasons, f"{path.name} beside it"))),
+        problems=(*package.problems, *(() if read_already else triton_fields.warnings(config, path, has_script=False))),
     )
 
 
@@ -93,6 +88,20 @@ def delay_ms(config: Message, path: Path) -> float:
     """How long a batch waits for more requests. Raises StartError."""
     batching = config.messages("dynamic_batching")
     return _whole(batching[-1], "max_queue_delay_microseconds", path, 0) / 1000 if batching else 0
+
+
+def waiting(config: Message, path: Path) -> dict[str, Any]:
+    """Settings that say how long a request may wait for a worker, and how many may. Raises StartError."""
+    batching = config.messages("dynamic_batching")
+    policies = batching[-1].messages("default_queue_policy") if batching else []
+    if not policies:
+        return {}
+    values: dict[str, Any] = {}
+    microseconds = _whole(policies[-1], "default_timeout_microseconds", path, 0)
+    if microseconds and policies[-1].one("timeout_action", "REJECT") == "REJECT":
+        values["queue_timeout"] = microseconds / 1e6
+    most = _whole(policies[-1], "max_queue_size", path, 0)
+    return {**values, "queue": most} if most else values
 
 
 def instances(config: Message, path: Path) -> dict[str, Any]:
@@ -115,6 +124,11 @@ def _tensor(tensor: Message, rows: int, path: Path) -> dict[str, Any]:
     if not name or not kind.startswith("TYPE_"):
         raise StartError("a tensor needs a name and a data_type such as TYPE_FP32", file=str(path), line=tensor.line)
     shape = [_index(size, path, tensor.line, least=-1) for size in tensor.get("dims", [])]
+    for reshape in tensor.messages("reshape"):
+        other = [_index(size, path, reshape.line, least=-1) for size in reshape.get("shape", [])]
+        if other.count(-1) != shape.count(-1) or (-1 not in shape and math.prod(other) != math.prod(shape)):
+            problem = f"{name}: the reshape {other} has not as many elements as dims {shape}"
+            raise StartError(problem, file=str(path), line=reshape.line or tensor.line)
     datatype = TYPES.get(kind, kind.removeprefix("TYPE_"))
     return {"name": name, "datatype": datatype, "shape": [-1, *shape] if rows > 0 else shape}
 

@@ -188,6 +188,10 @@ class Settings:
         group=BATCHES,
     )
     queue: int = setting(1024, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
+    queue_timeout: float = setting(
+        0.0, "how long a request may wait for a worker; beyond it 503; 0: until its deadline", "seconds", group=BATCHES,
+        least=0,
+    )  # fmt: skip
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
 
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0, scope=MODEL)

@@ -112,6 +112,7 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "slots": {"slots": int},
     "progress": {"item": int, "fraction": (int, float, type(None))},
     "printed": {"item": int, "source": str, "text": str},
+    "figure": {"family": str, "kind": str, "labels": dict, "change": str, "value": (int, float)},
 }  # fmt: skip
 """What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from panglot.dialects.triton import environments
+from panglot.dialects.triton.environments import EnvironmentPath
 from panglot.errors import StartError
-from panglot.packages import pbtxt, triton_config
+from panglot.packages import pbtxt, triton_config, triton_fields
 from panglot.packages.pbtxt import Message
 
 NAME = "config.pbtxt"
-REPEATED = frozenset({
-    "input", "output", "dims", "shape", "instance_group", "gpus", "preferred_batch_size", "versions", "profile",
-    "model_warmup", "batch_input", "batch_output", "source_input", "op", "agents",
-})  # fmt: skip
-MAPS = frozenset({"parameters", "metric_tags", "cc_model_filenames", "inputs"})
 BACKEND = "python"
-ENVIRONMENT = "EXECUTION_ENV_PATH"
 
 
 class Configuration(NamedTuple):
@@ -26,6 +22,10 @@ class Configuration(NamedTuple):
     """With Triton's names."""
     defaults: dict[str, Any]
     """Workers, devices and batches; panglot.toml and flags may say otherwise."""
+    problems: tuple[str, ...] = ()
+    """What it says that has no effect."""
+    environment: EnvironmentPath | None = None
+    """The Python environment that the script is to run in."""
 
 
 def read(folder: Path) -> Configuration:
@@ -41,27 +41,37 @@ def read(folder: Path) -> Configuration:
     rows, delay = triton_config.tensors(message, path)["max_batch_size"], triton_config.delay_ms(message, path)
     defaults = {
         **triton_config.instances(message, path),
+        **triton_config.waiting(message, path),
         **({"max_wait_ms": delay} if delay else {}),
         **({"max_batch": rows} if rows else {}),
     }
-    return Configuration(_fields(message), defaults)
+    problems = triton_fields.warnings(message, path, has_script=True)
+    return Configuration(_fields(message), defaults, problems, environments.named(message, path))
 
 
-def _fields(message: Message) -> dict[str, Any]:
-    return {name: _field(name, values) for name, values in message.items()}
+def script_name(folder: Path) -> str:
+    """The file name that a configuration gives the script of each version; empty: none. Raises StartError."""
+    path = folder / NAME
+    name = str(pbtxt.read(path).one("default_model_filename")) if path.is_file() else ""
+    # A name with a folder in it would be no script of the version.
+    return name if name.endswith(".py") and "/" not in name else ""
 
 
-def _field(name: str, values: list[Any]) -> Any:
-    if name in MAPS:
-        entries = [_fields(value) for value in values if isinstance(value, Message)]
-        return {str(entry.get("key", "")): entry.get("value") for entry in entries}
-    plain = [_value(value) for value in values]
-    return plain if name in REPEATED else plain[-1]
+def _fields(message: Message, above: str = "") -> dict[str, Any]:
+    return {name: _field(f"{above}.{name}" if above else name, values) for name, values in message.items()}
 
 
-def _value(value: Any) -> Any:
+def _field(path: str, values: list[Any]) -> Any:
+    kind = triton_fields.FIELDS[path].kind if path in triton_fields.FIELDS else triton_fields.ONE
+    plain = [_value(value, path) for value in values]
+    if kind == triton_fields.MAP:
+        return {str(entry.get("key", "")): entry.get("value") for entry in plain if isinstance(entry, dict)}
+    return plain if kind == triton_fields.LIST else plain[-1]
+
+
+def _value(value: Any, path: str) -> Any:
     if isinstance(value, Message):
-        return _fields(value)
+        return _fields(value, path)
     if isinstance(value, pbtxt.Word):
         return {"true": True, "false": False}.get(str(value), str(value))
     return value

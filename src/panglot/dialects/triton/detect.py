@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Any
 
 from panglot.dialects.triton import config as configs
+from panglot.dialects.triton import environments
+from panglot.dialects.triton.environments import PARAMETER
 from panglot.errors import StartError
-from panglot.packages.model_folder import is_number
+from panglot.packages import triton_config
+from panglot.packages.model_folder import FoundModel, is_number
 from panglot.packages.package import Package, config_beside
 from panglot.packages.source import classes, functions, parse
+from panglot.settings import Settings
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
 LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
@@ -37,7 +41,7 @@ def detect(path: Path) -> Package | None:
         dialect="triton",
         entry=f"{CLASS}.execute",
         reasons=(f"{script.relative_to(root)}:{node.lineno} defines class {CLASS}", *_configured(root)),
-        problems=_problems(config.fields),
+        problems=config.problems,
         config=config_beside(script) or config_beside(root / SCRIPT),
         defaults=config.defaults,
         options={"config": config.fields, "root": str(root), "version": version},
@@ -46,21 +50,35 @@ def detect(path: Path) -> Package | None:
     )
 
 
+def arrange(package: Package, settings: Settings) -> Package:
+    """The package with the interpreter of its environment, unless the settings name one. Raises StartError."""
+    root = Path(str(package.options["root"]))
+    environment = configs.read(root).environment
+    if environment is None or settings.python:
+        return package
+    if settings.ray:
+        note = f"{configs.NAME}:{environment.line}: {PARAMETER} has no effect on other machines; --python has"
+        return dataclasses.replace(package, problems=(*package.problems, note))
+    python = environments.interpreter(environment)
+    return dataclasses.replace(package, defaults={**package.defaults, "python": python})
+
+
 def _script(path: Path) -> Path | None:
-    """The script at a path: itself, in the folder, or in the folder of the highest version."""
+    """The script at a path: itself, in the folder, or in the folder of the newest version that is to be served."""
     if path.is_file():
-        return path if path.suffix == ".py" else path.parent / SCRIPT if path.name == configs.NAME else None
-    if (path / SCRIPT).is_file():
-        return path / SCRIPT
-    versions = [entry for entry in path.iterdir() if is_number(entry.name) and (entry / SCRIPT).is_file()]
-    return max(versions, key=lambda entry: int(entry.name)) / SCRIPT if versions else None
+        if path.suffix == ".py":
+            return path
+        return _script(path.parent) if path.name == configs.NAME else None
+    root = path.parent if is_number(path.name) else path
+    name = configs.script_name(root) or SCRIPT
+    if (path / name).is_file():
+        return path / name
+    numbers = sorted((entry for entry in path.iterdir() if is_number(entry.name)), key=lambda entry: int(entry.name))
+    versions = [FoundModel(root.name, entry.name, entry) for entry in numbers if (entry / name).is_file()]
+    if versions and (root / configs.NAME).is_file():
+        versions = triton_config.chosen(versions, root / configs.NAME)
+    return versions[-1].path / name if versions else None
 
 
 def _configured(root: Path) -> tuple[str, ...]:
     return (f"{configs.NAME} beside it",) if (root / configs.NAME).is_file() else ()
-
-
-def _problems(config: dict[str, Any]) -> tuple[str, ...]:
-    if configs.ENVIRONMENT in config.get("parameters", {}):
-        return (f"{configs.NAME}: {configs.ENVIRONMENT} has no effect here; --python names an interpreter",)
-    return ()

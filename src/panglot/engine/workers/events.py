@@ -33,6 +33,10 @@ def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
         tell(logging.WARNING, message.format_map(event), event["error"])
     elif kind == "report":
         worker.report = event["report"]
+    elif kind == "figure":
+        problem = metrics.figures.take(event)
+        if problem:
+            tell(logging.WARNING, problem)
     elif kind == "note":
         tell(logging.INFO, event["message"])
     elif kind == "warning":

@@ -27,7 +27,7 @@ from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 
 WORKER_STOP = 2.0
-PASSING = ("back_off", "queue_full")
+PASSING = ("back_off", "queue_full", "queue_timeout")
 """Codes of faults that pass by themselves."""
 PAUSE = 0.1
 RESULTS = "application/json, application/x-ndjson, */*"

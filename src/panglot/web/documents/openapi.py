@@ -51,7 +51,7 @@ FAILURES: Faults = REFUSALS | {
 CODES = {
     "400": ("bad_http", "bad_request"),
     "500": ("script_error", "bad_result", "worker_died"),
-    "503": ("queue_full", "loading", "waking", "back_off", "draining", "memory"),
+    "503": ("queue_full", "queue_timeout", "loading", "waking", "back_off", "draining", "memory"),
 }
 """Codes of faults a platform may word with a status of its own."""
 

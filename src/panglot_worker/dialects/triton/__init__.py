@@ -10,13 +10,14 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Union
 
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
-from panglot_worker.dialects.triton import answers, configured, describing, reserved
+from panglot_worker.dialects.triton import answers, configured, describing, reserved, warming
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.dialects.triton.event_loop import LoopThread
 from panglot_worker.dialects.triton.sent import Alone, cancellation, sent_alone
 from panglot_worker.errors import ClientError, ScriptError, message_of
 from panglot_worker.items.results import one_each
+from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import import_script
 from panglot_worker.tensors.infer import Infer
@@ -51,16 +52,20 @@ class Triton(Dialect):
         """Import the script, complete its configuration, construct and initialize the model. Raises ScriptError."""
         progress("importing " + os.path.basename(self.package.script))
         self.utils = importlib.import_module(UTILS)
+        self.utils.MetricFamily.reporter = self._tell_figure
         kind = getattr(import_script(self.package.script), CLASS, None)
         if not isinstance(kind, type):
             raise ScriptError("there is no class %s in it" % CLASS, self.package.script, fix="define it")
         self._complete(kind)
         self.configuration = configured.configuration(self.config, self.package.script)
         progress("running initialize()")
-        self.model = self._called(kind)
+        self.model = self.called(kind)
         if callable(getattr(self.model, "initialize", None)):
-            self._called(lambda: self.model.initialize(self._arguments()))
+            self.called(lambda: self.model.initialize(self._arguments()))
         return self._stages()
+
+    def _tell_figure(self, figure: Dict[str, Any]) -> None:
+        self.port.tell(wire.EVENT, {"type": "figure", **figure})
 
     def _complete(self, kind: Any) -> None:
         """Complete the configuration: by the class itself, then as Triton would."""
@@ -109,10 +114,15 @@ class Triton(Dialect):
             decodes_ahead=True,
         )
 
+    def warm_up(self, stages: Stages) -> Stages:
+        """Run the requests of `model_warmup`. Raises WarmUpError."""
+        warming.run(self, self.config.get("model_warmup") or [])
+        return stages
+
     def describe(self) -> Description:
         return describing.describe(self.package, self.configuration, type(self.model))
 
-    def _called(self, call: Callable[[], Any]) -> Any:
+    def called(self, call: Callable[[], Any]) -> Any:
         """What a call of the model gives, awaited where that is needed."""
         result = call()
         return self.loop.start(result).result() if inspect.iscoroutine(result) else result
@@ -129,14 +139,20 @@ class Triton(Dialect):
         return self._model_request(request, arrays, {"request_id": request.head.request_id.decode("latin-1")})
 
     def _model_request(self, visitor: Request, arrays: Dict[str, Any], more: Dict[str, Any]) -> ModelRequest:
-        visitor.rows = rows = self.configuration.check(arrays)
-        inputs = [self._tensor(name, array) for name, array in arrays.items()]
+        made = self.new_request(arrays, more)
+        visitor.rows = made.rows
+        made.request._is_cancelled = cancellation(self.port, visitor.id)
+        return made
+
+    def new_request(self, arrays: Dict[str, Any], more: Dict[str, Any]) -> ModelRequest:
+        """A request for the model, with what is beside its inputs. Raises ClientError for inputs it does not take."""
+        rows = self.configuration.check(arrays)
+        inputs = [self._tensor(name, self.configuration.for_model(name, array)) for name, array in arrays.items()]
         more.setdefault("requested_output_names", [tensor.name for tensor in self.configuration.outputs])
         version = int(self.package.options["version"])
         request = self.utils.InferenceRequest(
             inputs=inputs, model_name=self.package.name, model_version=version, **more
         )
-        request._is_cancelled = cancellation(self.port, visitor.id)
         request._open = self._open_alone
         return ModelRequest(request, rows)
 
@@ -169,7 +185,7 @@ class Triton(Dialect):
         for request in requests:
             # The batch may have failed before: what was sent then is not the answer.
             request._responses = None
-        results = self._called(lambda: self.model.execute(requests))
+        results = self.called(lambda: self.model.execute(requests))
         if results is None:
             results = [None] * len(batch)
         return [
@@ -179,10 +195,10 @@ class Triton(Dialect):
 
     def encode(self, response: Any, request: Request) -> Answer:
         """The outputs as a JSON object by name."""
-        return self.json_answer(answers.as_json(response))
+        return self.json_answer(answers.as_json(response, self.configuration))
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        return super().encode_part(answers.as_json(output), content_type)
+        return super().encode_part(answers.as_json(output, self.configuration), content_type)
 
     # Tensors
 
@@ -225,7 +241,7 @@ class Triton(Dialect):
 
     def close(self) -> None:
         if callable(getattr(self.model, "finalize", None)):
-            self._called(self.model.finalize)
+            self.called(self.model.finalize)
 
 
 DIALECT = Triton

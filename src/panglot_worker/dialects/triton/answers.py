@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Dict, FrozenSet, List
+from typing import Any, Dict, List
 
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.errors import EncodeError
@@ -46,7 +46,7 @@ def checked(response: Any) -> Any:
 
 def tensors(response: Any, about: Configuration, module: Any) -> List[Tensor]:
     """The outputs of a response as tensors. Raises EncodeError for what the protocol has no type for."""
-    return [_tensor(output, about.bf16_outputs, module) for output in response.output_tensors()]
+    return [_tensor(output, about, module) for output in response.output_tensors()]
 
 
 def parameters(response: Any) -> Dict[str, Any]:
@@ -64,9 +64,10 @@ def is_last(response: Any) -> bool:
     return last
 
 
-def _tensor(output: Any, bf16: FrozenSet[str], module: Any) -> Tensor:
-    name, array = output.name(), output.as_numpy()
-    if name in bf16 or output._is_bf16:
+def _tensor(output: Any, about: Configuration, module: Any) -> Tensor:
+    name = output.name()
+    array = about.for_client(name, output.as_numpy())
+    if name in about.bf16_outputs or output._is_bf16:
         bits = module.bf16_bits(array)
         return Tensor(name, "BF16", bits.shape, memoryview(bits.ravel().view("u1")) if bits.size else b"")
     tensor = outputs.from_array(name, array)
@@ -75,9 +76,10 @@ def _tensor(output: Any, bf16: FrozenSet[str], module: Any) -> Tensor:
     return tensor
 
 
-def as_json(response: Any) -> Dict[str, Any]:
-    """The outputs of a response as JSON has them: text as text, other bytes in base64."""
-    return {output.name(): _plain(output.as_numpy()) for output in response.output_tensors()}
+def as_json(response: Any, about: Configuration) -> Dict[str, Any]:
+    """The outputs of a response as JSON has them: text as text, other bytes in base64. Raises EncodeError."""
+    outputs = response.output_tensors()
+    return {output.name(): _plain(about.for_client(output.name(), output.as_numpy())) for output in outputs}
 
 
 def _plain(array: Any) -> Any:

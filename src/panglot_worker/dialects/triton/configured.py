@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
-from panglot_worker.errors import ClientError, ScriptError
+from panglot_worker.errors import ClientError, EncodeError, ScriptError
 from panglot_worker.tensors.datatypes import DATATYPES
 from panglot_worker.tensors.tensors import TensorSpec
 
@@ -43,6 +43,8 @@ class ConfiguredTensor(NamedTuple):
     datatype: str
     dims: List[int]
     optional: bool = False
+    reshape: Optional[List[int]] = None
+    """The dims that the model has where those differ."""
 
 
 class Configuration(NamedTuple):
@@ -58,6 +60,7 @@ class Configuration(NamedTuple):
     delay: float = 0.0
     """Seconds a call waits for company; the front does the waiting for models that are not decoupled."""
     bf16_outputs: FrozenSet[str] = frozenset()
+    reshaped_outputs: Dict[str, ConfiguredTensor] = {}
 
     def spec(self, tensor: ConfiguredTensor) -> TensorSpec:
         return TensorSpec(tensor.name, tensor.datatype, [FREE, *tensor.dims] if self.rows else tensor.dims)
@@ -69,6 +72,28 @@ class Configuration(NamedTuple):
                 return tensor
         names = ", ".join(tensor.name for tensor in self.inputs) or "none"
         raise ClientError("there is no input '%s'; there is %s" % (name[:80], names))
+
+    def for_model(self, name: str, array: Any) -> Any:
+        """An input that was checked, in the shape that the model takes."""
+        tensor = self.wanted(name)
+        return array if tensor.reshape is None else self._reshaped(array, tensor.dims, tensor.reshape)
+
+    def for_client(self, name: str, array: Any) -> Any:
+        """An output of the model in the shape that clients get. Raises EncodeError where that cannot be."""
+        tensor = self.reshaped_outputs.get(name)
+        if tensor is None or tensor.reshape is None:
+            return array
+        try:
+            return self._reshaped(array, tensor.reshape, tensor.dims)
+        except (ValueError, StopIteration):
+            shapes = (name, list(array.shape), tensor.reshape)
+            raise EncodeError("the output '%s' has the shape %s, and its reshape is %s" % shapes) from None
+
+    def _reshaped(self, array: Any, before: List[int], after: List[int]) -> Any:
+        """An array with other dims; sizes that the configuration leaves free stand in the same order in both."""
+        rows = list(array.shape[: 1 if self.rows else 0])
+        free = (size for size, dim in zip(array.shape[len(rows) :], before) if dim == FREE)
+        return array.reshape([*rows, *[next(free) if dim == FREE else dim for dim in after]])
 
     def check(self, arrays: Dict[str, Any]) -> int:
         """The number of rows of a request, 1 where they are not counted. Raises ClientError for what does not fit."""
@@ -109,6 +134,7 @@ def configuration(config: Dict[str, Any], script: str) -> Configuration:
         decoupled=bool(config.get("model_transaction_policy", {}).get("decoupled")),
         delay=int((config.get("dynamic_batching") or {}).get("max_queue_delay_microseconds", 0)) / 1e6,
         bf16_outputs=frozenset(tensor.name for tensor in outputs if tensor.datatype == "BF16"),
+        reshaped_outputs={tensor.name: tensor for tensor in outputs if tensor.reshape is not None},
     )
 
 
@@ -118,8 +144,13 @@ def _tensor(entry: Dict[str, Any], script: str) -> ConfiguredTensor:
     if datatype not in DATATYPES:
         about = (entry.get("name"), entry.get("data_type"))
         raise ScriptError("the tensor %s has the data_type %s, which is none" % about, script, fix="use TYPE_FP32, say")
+    reshape = entry.get("reshape")
     return ConfiguredTensor(
-        str(entry["name"]), datatype, [int(dim) for dim in entry.get("dims", ())], bool(entry.get("optional"))
+        str(entry["name"]),
+        datatype,
+        [int(dim) for dim in entry.get("dims", ())],
+        bool(entry.get("optional")),
+        [int(dim) for dim in reshape.get("shape", ())] if reshape is not None else None,
     )
 
 

@@ -4,6 +4,8 @@ import logging
 import os
 import sys
 
+from triton_python_backend_utils._errors import TritonModelException
+
 
 class ModelConfig:
     """What `auto_complete_config` completes."""
@@ -78,33 +80,59 @@ class Logger:
 
 
 class MetricFamily:
-    """Figures of a model's own. They are stored and not shown: /metrics has the server's figures."""
+    """Figures of one name. `/metrics` shows them: the sum over all workers, and of a gauge the value set last."""
 
-    COUNTER, GAUGE, HISTOGRAM = range(3)
+    COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+    reporter = None
+    """What tells the server of a change; the dialect sets it before the model is loaded."""
 
     def __init__(self, name="", description="", kind=COUNTER):
+        if not name or kind not in (self.COUNTER, self.GAUGE, self.HISTOGRAM):
+            raise TritonModelException("MetricFamily needs a name, and a kind: COUNTER, GAUGE or HISTOGRAM")
         self.name, self.description, self.kind = name, description, kind
 
     def Metric(self, labels=None, buckets=None):  # noqa: N802
-        return Metric()
+        if (buckets is not None) != (self.kind == self.HISTOGRAM):
+            raise TritonModelException("buckets are needed for histograms, and for nothing else")
+        return Metric(self, dict(labels or {}), list(buckets or ()))
 
 
 class Metric:
-    """One figure."""
+    """One figure: a name with its labels."""
 
-    def __init__(self):
+    def __init__(self, family, labels, buckets):
+        self._family, self._labels, self._buckets = family, labels, buckets
         self._value = 0.0
+        self._tell("add", 0.0)
+
+    def _tell(self, change, value):
+        family = self._family
+        if family.reporter is not None:
+            labels = {str(name): str(text) for name, text in self._labels.items()}
+            about = {"family": str(family.name), "help": str(family.description), "kind": family.kind}
+            family.reporter({**about, "labels": labels, "buckets": self._buckets, "change": change, "value": value})
 
     def increment(self, by):
+        if self._family.kind == MetricFamily.HISTOGRAM or (by < 0 and self._family.kind == MetricFamily.COUNTER):
+            raise TritonModelException("a counter grows, a gauge may shrink, and a histogram takes observe()")
         self._value += by
+        self._tell("add", float(by))
 
     def set(self, value):
+        if self._family.kind != MetricFamily.GAUGE:
+            raise TritonModelException("only a gauge can be set")
         self._value = value
+        self._tell("set", float(value))
 
     def observe(self, value):
-        self._value = value
+        if self._family.kind != MetricFamily.HISTOGRAM:
+            raise TritonModelException("only a histogram takes observe()")
+        self._tell("observe", float(value))
 
     def value(self):
+        """What this worker has made of it."""
+        if self._family.kind == MetricFamily.HISTOGRAM:
+            raise TritonModelException("a histogram has no single value")
         return self._value
 
 

@@ -1,0 +1,3 @@
+"""A version that the policy leaves out."""
+
+raise RuntimeError("nobody may load this version")
