@@ -153,6 +153,13 @@ def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ())
     return arranged
 
 
+def check_together(package: Package, models: Sequence[tuple[str, str, Package]]) -> None:
+    """Raise StartError where a package cannot be served with these models, each with its name and version."""
+    own = getattr(find(package.dialect).load("detect"), "check_together", None)
+    if own is not None:
+        own(package, models)
+
+
 # Settings
 
 

@@ -17,6 +17,7 @@ from panglot.engine.context import EngineContext
 from panglot.engine.deadlines import Deadlines
 from panglot.engine.gauges import Gauge
 from panglot.engine.interface import ASLEEP, BACK_OFF, DRAINING, LOADING, READY, WAKING, Trouble
+from panglot.engine.made_calls import MadeCalls
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lent_results import PoolMemory
@@ -69,6 +70,7 @@ class LocalEngine:
         self.closed = False
         """Whether the engine takes no more calls, and only finishes those it has."""
         self.live: set[Call] = set()
+        self.made_calls = MadeCalls(package.name, clock)
         self._ids = itertools.count(1)
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
@@ -192,6 +194,7 @@ class LocalEngine:
         """End the workers, which have some seconds to end by themselves, and give back the shared memory."""
         if self._ticker is not None:
             self._ticker.cancel()
+        self.made_calls.close()
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
         # After the workers have ended: until then a reply may name a buffer in this memory.
         for shared in self._memory():
@@ -350,6 +353,8 @@ class LocalEngine:
         self.live.discard(call)
         # Last: the queue counts the call out by its size, which is 0 after this.
         call.release()
+        if self.made_calls.by_parent:
+            self.made_calls.parent_ended(call.id)
 
     def pause_stream(self, call: Call, paused: bool) -> None:
         self.pools[call.pool_index].pause_stream(call, paused)
@@ -359,6 +364,8 @@ class LocalEngine:
         call.release()
         self.done += 1
         self.live.discard(call)
+        if self.made_calls.by_parent:
+            self.made_calls.parent_ended(call.id)
 
     def _overdue(self, call: Call, now: float) -> None:
         queued, waited = call.state == QUEUED, call.state == QUEUED or call.ahead

@@ -130,7 +130,8 @@ def _tensor(tensor: Message, rows: int, path: Path) -> dict[str, Any]:
             problem = f"{name}: the reshape {other} has not as many elements as dims {shape}"
             raise StartError(problem, file=str(path), line=reshape.line or tensor.line)
     datatype = TYPES.get(kind, kind.removeprefix("TYPE_"))
-    return {"name": name, "datatype": datatype, "shape": [-1, *shape] if rows > 0 else shape}
+    optional = {"optional": True} if str(tensor.one("optional")) == "true" else {}
+    return {"name": name, "datatype": datatype, "shape": [-1, *shape] if rows > 0 else shape, **optional}
 
 
 def _whole(message: Message, name: str, path: Path, default: int) -> int:

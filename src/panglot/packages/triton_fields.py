@@ -84,7 +84,9 @@ def _workers_and_the_rest() -> tuple[ConfigField, ...]:
     cached = "answers are not cached"
     return (
         ConfigField("sequence_batching", REFUSED, "sequences of requests are not kept together here"),
-        ConfigField("ensemble_scheduling", REFUSED, "ensembles are not served here"),
+        ConfigField("ensemble_scheduling", HONOURED, "the model is a graph of calls of other models"),
+        *(ConfigField(f"ensemble_scheduling.{path}", HONOURED, about, kind) for path, about, kind in STEPS),
+        ConfigField("ensemble_scheduling.max_inflight_requests", IGNORED, "each model has a queue of its own"),
         ConfigField("instance_group", HONOURED, "the workers", LIST, files=True),
         ConfigField("instance_group.name", PASSED, "a name for people"),
         ConfigField("instance_group.kind", HONOURED, "`KIND_CPU`: no GPU is used", files=True),
@@ -182,6 +184,14 @@ WARM_UP = (
     ("inputs.value.zero_data", "all zero", ONE),
     ("inputs.value.random_data", "random numbers", ONE),
     ("inputs.value.input_data_file", "a file of `warmup/`, with the tensor's bytes", ONE),
+)
+STEPS = (
+    ("step", "a call of a model, made as soon as its inputs are there", LIST),
+    ("step.model_name", "the model", ONE),
+    ("step.model_version", "its version; -1: the newest", ONE),
+    ("step.model_namespace", "there is one namespace", ONE),
+    ("step.input_map", "by the model's inputs: tensors of the ensemble", MAP),
+    ("step.output_map", "by the model's outputs: tensors of the ensemble", MAP),
 )
 METRICS = (
     ("", ONE), (".metric_control", LIST), (".metric_control.metric_identifier", ONE),

@@ -25,6 +25,7 @@ from panglot.inputs.examples import examples
 from panglot.metrics.counters import Metrics
 from panglot.packages.model_folder import FIRST_VERSION
 from panglot.serving import last_lives
+from panglot.serving.callees import Callees
 from panglot.serving.file_changes import changes
 from panglot.serving.last_lives import LastLives
 from panglot.serving.links import Links
@@ -69,6 +70,7 @@ class ModelHost:
         """Whether a request for a model is under way; the owner of the connections sets it."""
         self.shared_ports: frozenset[int] = frozenset()
         """Further ports that are open, and that models which are loaded later may share."""
+        self._callees = Callees(self.models)
         self._links = Links()
         self.cluster = Cluster(plan.settings) if plan.settings.ray else None
         self._shares = Shares(quota) if plan.planner is not None else None
@@ -96,6 +98,7 @@ class ModelHost:
         contract = dialects.contract(plan.package, settings)
         model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, quota)
         equip(model, self.rules.is_closed)
+        engine.made_calls.find = self._callees.find
         self.engines.append(engine)
         engine.all_engines = self.engines
         self.hosted[model] = Hosted(model, engine, undo)

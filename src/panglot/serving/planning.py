@@ -57,6 +57,7 @@ class ServingPlan:
 
 def alone(package: Package, settings: Settings, warnings: tuple[str, ...] = ()) -> ServingPlan:
     """The plan of a server that serves one package."""
+    dialects.check_together(package, [(package.name, FIRST_VERSION, package)])
     model = ModelPlan(package.name, FIRST_VERSION, package, settings)
     return ServingPlan(settings, (model,), package.name, warnings=warnings)
 
@@ -147,9 +148,23 @@ class Planner:
             with self._kept_apart(entry.name or entry.path.name, failed):
                 plans.append(self.plan(entry))
                 first = first or (plans[-1].name if entry in named else "")
+        self._check_together(plans, failed)
         self._check(plans, failed)
         warnings = tuple(sorted(set.intersection(*self.ineffective) | self.outdated))
         return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings)
+
+    def _check_together(self, plans: list[ModelPlan], failed: dict[str, StartError]) -> None:
+        """Remove the models that need others which are not served. Raises StartError without `partial`."""
+        before = 0
+        # Again where one was removed: others may need that one.
+        while before != len(plans):
+            before = len(plans)
+            for plan in list(plans):
+                models = [(other.name, other.version, other.package) for other in plans]
+                with self._kept_apart(plan.name, failed):
+                    dialects.check_together(plan.package, models)
+                if plan.name in failed:
+                    plans[:] = [other for other in plans if other.name != plan.name]
 
     @contextlib.contextmanager
     def _kept_apart(self, name: str, failed: dict[str, StartError]) -> Iterator[None]:

@@ -89,6 +89,7 @@ class Concurrent:
         self.ended = loop.create_future()
         self.slots = Slots(self.dialect.slots)
         self.dialect.serving = self
+        self.port.has_reader = True
         loop.add_reader(self.port.fileno(), self._readable)
         # Frames may have been read together with the last one, and the socket then never becomes readable for them.
         self._readable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set
 
 from panglot_worker.errors import BAD_RESULT, EncodeError
 from panglot_worker.line import wire
@@ -67,6 +67,13 @@ class Port:
         self.shared = SharedMemory()
         self.row_key = b""
         """The key of results between pools, where those travel between machines."""
+        self.on_answer: Optional[Callable[[memoryview], None]] = None
+        """Takes the answers to calls that the script makes of other models, on the thread that reads."""
+        self.has_reader = False
+        """Whether somebody always reads: a thread of this port, or of what serves the dialect."""
+        self._reader: Optional[threading.Thread] = None
+        self._arrived = threading.Condition()
+        self._read_error: Optional[BaseException] = None
         self._rest = b""
         self._send_lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -77,6 +84,8 @@ class Port:
     def next(self) -> Frame:
         """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
         while True:
+            if self._reader is not None:
+                return self._next_read()
             # One lock for the look and the wait: a thread that reads in between would leave us waiting for its frame.
             with self._read_lock:
                 if self.pending:
@@ -85,8 +94,43 @@ class Port:
             # Here as well as in replies: a script may release a body long after its answer, when no reply is due.
             self.tell_free()
 
+    def _next_read(self) -> Frame:
+        """The next frame that the reading thread has read. Blocks. Raises what that thread met."""
+        with self._arrived:
+            while not self.pending:
+                if self._read_error is not None:
+                    raise self._read_error
+                self._arrived.wait()
+            return self.pending.popleft()
+
+    def keep_reading(self) -> None:
+        """Have somebody read from now on, also while the main thread is busy: a script waits for an answer."""
+        with self._arrived:
+            if not self.has_reader:
+                self.has_reader = True
+                self._reader = threading.Thread(target=self._read_on, name="panglot-reader", daemon=True)
+                self._reader.start()
+
+    def _read_on(self) -> None:
+        try:
+            while True:
+                # The main thread may still be in `next`, with the lock: it reads until its frame has come.
+                with self._read_lock:
+                    self._receive(0)
+                with self._arrived:
+                    self._arrived.notify_all()
+                self.tell_free()
+        except (FrontGone, OSError, wire.WireError) as error:
+            with self._arrived:
+                self._read_error = error
+                self._arrived.notify_all()
+
     def poll(self) -> None:
-        """Take in whatever has arrived, without waiting."""
+        """Take in whatever has arrived, without waiting. Raises what a thread met that reads meanwhile."""
+        if self._reader is not None:
+            if self._read_error is not None:
+                raise self._read_error
+            return
         with self._read_lock:
             self._read_arrived()
 
@@ -144,6 +188,9 @@ class Port:
     def _take(self, frame: Frame) -> None:
         if frame.kind == wire.CANCEL:
             self.cancelled.update(wire.item_ids(frame.payload))
+        elif frame.kind == wire.ANSWER:
+            if self.on_answer is not None:
+                self.on_answer(frame.payload)
         else:
             self.pending.append(frame)
 

@@ -13,8 +13,11 @@ object. Reading is exact, and the end of the stream is the death of the peer.
 A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
 with the bytes behind its body and `Head.fetched` telling which is which.
 
-    front -> worker   HELLO  RUN  CANCEL  TAKE_OVER  STOP
-    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  METRIC  EVENT
+A script may call other models of its server. CALL holds such a call, and ANSWER an answer to one, or a part of it: the
+length of a JSON object, the object, and a body.
+
+    front -> worker   HELLO  RUN  CANCEL  ANSWER  TAKE_OVER  STOP
+    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  CALL  METRIC  EVENT
 """
 
 from __future__ import annotations
@@ -40,6 +43,9 @@ FREE = 12
 TAKE_OVER = 13
 """The worker before has released the memory that outlives it, or is dead."""
 
+CALL = 14
+ANSWER = 15
+
 NAMES = {
     HELLO: "HELLO",
     LOADING: "LOADING",
@@ -53,6 +59,8 @@ NAMES = {
     STOP: "STOP",
     FREE: "FREE",
     TAKE_OVER: "TAKE_OVER",
+    CALL: "CALL",
+    ANSWER: "ANSWER",
 }
 
 INTERRUPT = 47
@@ -88,6 +96,7 @@ HEADER = struct.Struct("<IBBHI")
 RUN_ROW = struct.Struct("<QfIIQQ")
 REPLY_ROW = struct.Struct("<QHBxIIIIIIII")
 ITEM_ID = struct.Struct("<Q")
+ABOUT_LENGTH = struct.Struct("<I")
 
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 """What the five times of a reply stand for, in microseconds."""
@@ -101,7 +110,9 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
         "batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT,
         "lanes": (dict, type(None)), "interrupts": (bool, type(None)), "api": dict,
     },
+    CALL: {"call": int, "model": str, "version": str, "items": list, "seconds": (int, float), "streams": bool},
     "failure": {"item": int},
+    "cancel_call": {"call": int},
     "row": {"pools": list},
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
     "report": {"report": dict},
@@ -314,6 +325,25 @@ def ids_frame(kind: int, ids: Sequence[int], generation: int) -> bytes:
     """A frame of item ids: CANCEL or FREE."""
     payload = b"".join(ITEM_ID.pack(item_id) for item_id in ids)
     return frame(kind, generation, payload, count=len(ids))
+
+
+def described_frame(kind: int, generation: int, about: Dict[str, Any], body: Buffer = b"") -> List[Buffer]:
+    """The buffers of a CALL or an ANSWER, in the order to send them."""
+    text = json.dumps(about).encode()
+    length = ABOUT_LENGTH.size + len(text) + len(body)
+    start = HEADER.pack(length, kind, 0, 0, generation) + ABOUT_LENGTH.pack(len(text)) + text
+    if len(body) < JOIN_BELOW and isinstance(body, bytes):
+        return [start + body]
+    return [start, *getattr(body, "buffers", (body,))]
+
+
+def described(payload: memoryview) -> Tuple[memoryview, memoryview]:
+    """The JSON text and the body of a CALL or an ANSWER. Raises WireError when it ends before them."""
+    start = ABOUT_LENGTH.size
+    end = start + (ABOUT_LENGTH.unpack_from(payload)[0] if len(payload) >= start else 0)
+    if not start < end <= len(payload):
+        raise WireError("a frame of %d bytes ends inside of what it says about itself" % len(payload))
+    return payload[start:end], payload[end:]
 
 
 def run_items(

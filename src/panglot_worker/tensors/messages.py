@@ -198,3 +198,47 @@ def _written(name: str, value: Any) -> bytes:
     else:
         written = protobuf.message(3, value.encode("utf-8", "replace"))
     return protobuf.text(1, name) + protobuf.message(2, written)
+
+
+# What a model that calls another writes and reads
+
+
+def request(infer: Infer) -> wire.Buffer:
+    """A ModelInferRequest, with the bytes of its tensors raw."""
+    wishes = infer.wishes
+    head = [protobuf.text(1, wishes.model), protobuf.text(2, wishes.version), protobuf.text(3, wishes.id)]
+    head += [protobuf.message(4, _written(name, value)) for name, value in infer.parameters.items()]
+    parts: List[Any] = []
+    for tensor in infer.inputs.values():
+        about = protobuf.text(1, tensor.name) + protobuf.text(2, tensor.datatype) + protobuf.packed(3, tensor.shape)
+        head.append(protobuf.message(5, about))
+        raw = tensor.raw()
+        parts += (protobuf.start(7, len(raw)), raw)
+    head += [protobuf.message(6, protobuf.text(1, output.name)) for output in wishes.wanted]
+    return many(b"".join(head), *parts)
+
+
+class Response(NamedTuple):
+    """The outputs of an answer, and the parameters beside them."""
+
+    outputs: Dict[str, Tensor]
+    parameters: Dict[str, Any]
+
+
+def response(body: wire.Buffer) -> Response:
+    """What a ModelInferResponse says. Raises ClientError for what is none."""
+    given: List[InputMessage] = []
+    raw: List[memoryview] = []
+    parameters: Dict[str, Any] = {}
+    try:
+        for number, _, value in protobuf.fields(memoryview(body)):
+            if number == 5:
+                given.append(_input(value))
+            elif number == 6:
+                raw.append(value)
+            elif number == 4:
+                parameters.update(_parameter(value))
+        tensors_read = [_tensor(about, content) for about, content in zip(given, raw)]
+    except (Malformed, IndexError, UnicodeDecodeError, TypeError):
+        raise ClientError("the message is no ModelInferResponse") from None
+    return Response({tensor.name: tensor for tensor in tensors_read}, parameters)

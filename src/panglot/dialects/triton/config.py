@@ -28,16 +28,16 @@ class Configuration(NamedTuple):
     """The Python environment that the script is to run in."""
 
 
-def read(folder: Path) -> Configuration:
-    """The configuration of the model in a folder; empty without one. Raises StartError."""
+def read(folder: Path, kind: str = BACKEND) -> Configuration:
+    """The configuration of the model in a folder; empty without one. Raises StartError for another kind of model."""
     path = folder / NAME
     if not path.is_file():
         return Configuration({}, {})
     message = triton_config.read(path)
-    backend = message.one("backend", BACKEND)
-    if backend != BACKEND:
-        raise StartError(f"its backend is {backend}, and the script is for {BACKEND}", file=str(path),
-                         fix=f'backend: "{BACKEND}"')  # fmt: skip
+    backend = message.one("backend") or kind
+    if backend != kind:
+        raise StartError(f"its backend is {backend}, and the script is for {kind}", file=str(path),
+                         fix=f'backend: "{kind}"')  # fmt: skip
     rows, delay = triton_config.tensors(message, path)["max_batch_size"], triton_config.delay_ms(message, path)
     defaults = {
         **triton_config.instances(message, path),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 from panglot.dialects.triton import config as configs
-from panglot.dialects.triton import environments
+from panglot.dialects.triton import ensembles, environments
 from panglot.dialects.triton.environments import PARAMETER
 from panglot.errors import StartError
-from panglot.packages import triton_config
-from panglot.packages.model_folder import FoundModel, is_number
+from panglot.packages import pbtxt, triton_config
+from panglot.packages.model_folder import FIRST_VERSION, FoundModel, is_number
 from panglot.packages.package import Package, config_beside
 from panglot.packages.source import classes, functions, parse
 from panglot.settings import Settings
@@ -21,6 +22,9 @@ LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
 
 def detect(path: Path) -> Package | None:
     """The package; None for other files; StartError for a package of this platform that cannot work."""
+    ensemble = _ensemble(path)
+    if ensemble is not None:
+        return ensemble
     script = _script(path)
     if script is None:
         return None
@@ -50,9 +54,28 @@ def detect(path: Path) -> Package | None:
     )
 
 
+def _ensemble(path: Path) -> Package | None:
+    """The ensemble at a path: the file that describes it, its folder, or that of one of its versions."""
+    folder = path.parent if path.name == configs.NAME else path
+    root = folder.parent if is_number(folder.name) else folder
+    config = root / configs.NAME
+    # A version may be an empty folder, which has nothing but its number.
+    if not config.is_file() or not ensembles.is_ensemble(pbtxt.read(config)):
+        return None
+    return ensembles.package(root, folder.name if folder is not root else FIRST_VERSION)
+
+
+def check_together(package: Package, models: Sequence[tuple[str, str, Package]]) -> None:
+    """Raise StartError where a package cannot be served with these models, each with its name and version."""
+    if "ensemble" in package.options:
+        ensembles.check(package, models)
+
+
 def arrange(package: Package, settings: Settings) -> Package:
     """The package with the interpreter of its environment, unless the settings name one. Raises StartError."""
     root = Path(str(package.options["root"]))
+    if "ensemble" in package.options:
+        return package
     environment = configs.read(root).environment
     if environment is None or settings.python:
         return package

@@ -73,6 +73,8 @@ class Pool:
         self.dispatcher.schedule_pump()
 
     def on_death(self, worker: Worker) -> None:
+        # First: what it was running may run again, and then makes its calls anew.
+        self.engine.made_calls.worker_ended(worker)
         self.supervisor.on_death(worker)
         self.engine.worker_ended(self)
 
@@ -260,6 +262,8 @@ class Pool:
         elif kind == "slots":
             worker.change_slots(event["slots"])
             self.dispatcher.schedule_pump()
+        elif kind == "cancel_call":
+            self.engine.made_calls.cancelled(worker, event["call"])
         elif kind == "replace":
             # The worker reads on until STOP: whatever it was sent before is answered by it.
             worker.retire(event["reason"])
@@ -290,6 +294,10 @@ class Pool:
             call.report(CallProgress(event["fraction"], event.get("text", "")))
         else:
             call.printed(event["source"], event["text"])
+
+    def on_call(self, worker: Worker, payload: memoryview) -> None:
+        """Make the call of another model that a worker wants."""
+        self.engine.made_calls.begin(worker, payload)
 
     def on_free(self, worker: Worker, items: Iterable[int]) -> None:
         for item_id in items:

@@ -166,6 +166,8 @@ class Worker:
 
     def longest(self, kind: int, count: int) -> int:
         """How long a frame may be: as long as the replies to all its calls, or as a control frame."""
+        if kind == wire.CALL:
+            return self.pool.max_reply
         if kind != wire.REPLY:
             return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
         # `count` is the worker's word. It can owe no more replies than it has items.
@@ -181,6 +183,9 @@ class Worker:
             return
         if kind == wire.FREE:
             self.pool.on_free(self, wire.item_ids(payload))
+            return
+        if kind == wire.CALL:
+            self.pool.on_call(self, payload)
             return
         value = wire.control(kind, payload)
         if kind == wire.HELLO:

@@ -17,6 +17,8 @@ FORMS = {"infer": REST, "generate": b"generate", "generate_stream": b"generate_s
 """The forms of requests over HTTP, by the last segment of their path."""
 RPC_NAMES = {GRPC: "grpc ModelInfer", STREAM: "grpc ModelStreamInfer"}
 """As what calls over gRPC are counted."""
+MADE_BY_MODELS = "another model"
+"""As what calls are counted that other models make."""
 NAMES = {ending: f"/v2/models/{{model}}/{ending}" for ending in FORMS}
 """As what calls over HTTP are counted, by the last segment of their path."""
 START = "/v2/models/"

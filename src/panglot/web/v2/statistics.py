@@ -8,7 +8,7 @@ from typing import Any
 from panglot.metrics.counters import Histogram, Metrics, PoolMetrics
 from panglot.metrics.runs import Runs
 from panglot.web.models import Model
-from panglot.web.v2.routes import NAMES, RPC_NAMES
+from panglot.web.v2.routes import MADE_BY_MODELS, NAMES, RPC_NAMES
 
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 
@@ -16,7 +16,7 @@ STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 def statistics(model: Model) -> dict[str, Any]:
     """What a model has done since it was loaded, over all of its routes. Times are in nanoseconds."""
     metrics = model.metrics
-    names = {*NAMES.values(), *RPC_NAMES.values(), *(route.name for route in model.contract.routes)}
+    names = {MADE_BY_MODELS, *NAMES.values(), *RPC_NAMES.values(), *(route.name for route in model.contract.routes)}
     answered = [(status, count) for (route, status), count in metrics.requests.items() if route in names]
     good = sum(count for status, count in answered if status == 200)
     bad = sum(count for status, count in answered if status != 200)

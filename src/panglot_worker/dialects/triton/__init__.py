@@ -7,15 +7,18 @@ import importlib
 import inspect
 import json
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
 from panglot_worker.dialects.triton import answers, configured, describing, reserved, warming
 from panglot_worker.dialects.triton.answers import ModelRefusal
+from panglot_worker.dialects.triton.calling_models import ModelCaller
 from panglot_worker.dialects.triton.configured import Configuration
+from panglot_worker.dialects.triton.ensembles import MOST_OPEN, Ensemble, as_lists
 from panglot_worker.dialects.triton.event_loop import LoopThread
 from panglot_worker.dialects.triton.sent import Alone, cancellation, sent_alone
 from panglot_worker.errors import ClientError, ScriptError, message_of
+from panglot_worker.items.calling import OutgoingCalls
 from panglot_worker.items.results import one_each
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
@@ -43,6 +46,7 @@ class Triton(Dialect):
         self.model: Any = None
         self.config: Dict[str, Any] = copy.deepcopy(package.options.get("config", {}))
         self.configuration: Configuration
+        self.ensemble: Optional[Ensemble] = None
         self.loop = LoopThread()
         """Where coroutines of the model run."""
 
@@ -50,9 +54,12 @@ class Triton(Dialect):
 
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script, complete its configuration, construct and initialize the model. Raises ScriptError."""
+        if "ensemble" in self.package.options:
+            return self._load_ensemble()
         progress("importing " + os.path.basename(self.package.script))
         self.utils = importlib.import_module(UTILS)
         self.utils.MetricFamily.reporter = self._tell_figure
+        self.utils.InferenceRequest.caller = ModelCaller(self.port, self.utils)
         kind = getattr(import_script(self.package.script), CLASS, None)
         if not isinstance(kind, type):
             raise ScriptError("there is no class %s in it" % CLASS, self.package.script, fix="define it")
@@ -63,6 +70,16 @@ class Triton(Dialect):
         if callable(getattr(self.model, "initialize", None)):
             self.called(lambda: self.model.initialize(self._arguments()))
         return self._stages()
+
+    def _load_ensemble(self) -> Stages:
+        """An ensemble has no script: its steps are calls of other models."""
+        self.configuration = configured.configuration(self.config, self.package.script)
+        self.ensemble = ensemble = Ensemble(self.package, self.configuration, OutgoingCalls(self.port))
+        self.server, self.slots = "panglot_worker.items.concurrent:serve", MOST_OPEN
+        return Stages(decode=ensemble.decode, infer=ensemble.infer, encode=self._encode_ensemble)
+
+    def _encode_ensemble(self, outputs: Dict[str, Tensor], request: Request) -> Answer:
+        return self.json_answer({name: as_lists(tensor) for name, tensor in outputs.items()})
 
     def _tell_figure(self, figure: Dict[str, Any]) -> None:
         self.port.tell(wire.EVENT, {"type": "figure", **figure})
@@ -116,11 +133,13 @@ class Triton(Dialect):
 
     def warm_up(self, stages: Stages) -> Stages:
         """Run the requests of `model_warmup`. Raises WarmUpError."""
-        warming.run(self, self.config.get("model_warmup") or [])
+        if self.ensemble is None:
+            warming.run(self, self.config.get("model_warmup") or [])
         return stages
 
     def describe(self) -> Description:
-        return describing.describe(self.package, self.configuration, type(self.model))
+        kind = Ensemble if self.ensemble is not None else type(self.model)
+        return describing.describe(self.package, self.configuration, kind)
 
     def called(self, call: Callable[[], Any]) -> Any:
         """What a call of the model gives, awaited where that is needed."""
@@ -205,10 +224,15 @@ class Triton(Dialect):
     def tensors(self) -> TensorStages:
         """How the model takes tensors, by its configuration."""
         about = self.configuration
+        decode: Any = self._decode_tensors
+        encode: Any = self._encode_tensors
+        parameters: Any = answers.parameters
+        if self.ensemble is not None:
+            decode, encode, parameters = self.ensemble.decode_tensors, self.ensemble.encode_tensors, None
         inputs, outputs = ([about.spec(tensor) for tensor in tensors] for tensors in (about.inputs, about.outputs))
         return TensorStages(
-            self._decode_tensors, self._encode_tensors, inputs, outputs, platform="python", rows=about.rows > 0,
-            takes_bodies=False, parameters=answers.parameters, is_last=answers.is_last,
+            decode, encode, inputs, outputs, platform="ensemble" if self.ensemble is not None else "python",
+            rows=about.rows > 0, takes_bodies=False, parameters=parameters, is_last=answers.is_last,
             needs_inputs=not all(tensor.optional for tensor in about.inputs),
         )  # fmt: skip
 

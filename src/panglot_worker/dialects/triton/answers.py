@@ -67,7 +67,12 @@ def is_last(response: Any) -> bool:
 def _tensor(output: Any, about: Configuration, module: Any) -> Tensor:
     name = output.name()
     array = about.for_client(name, output.as_numpy())
-    if name in about.bf16_outputs or output._is_bf16:
+    return tensor_of(name, array, name in about.bf16_outputs or output._is_bf16, module)
+
+
+def tensor_of(name: str, array: Any, is_bf16: bool, module: Any) -> Tensor:
+    """An array as a tensor. Raises EncodeError for what the protocol has no type for."""
+    if is_bf16:
         bits = module.bf16_bits(array)
         return Tensor(name, "BF16", bits.shape, memoryview(bits.ravel().view("u1")) if bits.size else b"")
     tensor = outputs.from_array(name, array)
@@ -83,12 +88,13 @@ def as_json(response: Any, about: Configuration) -> Dict[str, Any]:
 
 
 def _plain(array: Any) -> Any:
-    return array if array.dtype.kind not in "OS" else _text(array.tolist())
+    return array if array.dtype.kind not in "OS" else text_of(array.tolist())
 
 
-def _text(value: Any) -> Any:
+def text_of(value: Any) -> Any:
+    """Bytes as text, or in base64; also in lists."""
     if isinstance(value, list):
-        return [_text(part) for part in value]
+        return [text_of(part) for part in value]
     if not isinstance(value, bytes):
         return value
     try:

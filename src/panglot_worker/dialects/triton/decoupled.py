@@ -188,6 +188,7 @@ class DecoupledServer:
     def serve(self) -> str:
         """Run calls until the front says stop and none is left. Returns why it ended."""
         self.dialect.serving = self
+        self.port.has_reader = True
         with self.changed:
             self._tell_slots()
         for work in (self._read, self._bury):

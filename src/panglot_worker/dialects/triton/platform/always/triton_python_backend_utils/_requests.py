@@ -14,7 +14,7 @@ TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 TRITONSERVER_MEMORY_CPU = 0
 TRITONSERVER_MEMORY_GPU = 2
-BLS = "a model cannot call other models here (BLS): let its clients call them, or import what it needs"
+BLS = "a model can call other models (BLS) only where a server runs it"
 CANNOT_SEND = "Unable to send response. "
 
 
@@ -27,7 +27,10 @@ class PreferredMemory:
 
 
 class InferenceRequest:
-    """One request. Models are given them; those they make themselves lead nowhere here."""
+    """One request. Models are given them, and make them to call other models of the server."""
+
+    caller = None
+    """What makes these calls; the dialect sets it before the model is loaded."""
 
     def __init__(  # noqa: PLR0913
         self, request_id="", correlation_id=0, inputs=None, requested_output_names=None, model_name=None,
@@ -124,10 +127,22 @@ class InferenceRequest:
         return ResponseSender(self._responses)
 
     def exec(self, decoupled=False, execution_timeout=0):
-        raise TritonModelException(BLS)
+        """Call the model; an error of the call is a response too. Of a decoupled model: an iterator of responses."""
+        caller = self._caller()
+        call = caller.stream if decoupled else caller.call
+        return call(self, execution_timeout or self._timeout)
 
     async def async_exec(self, decoupled=False, execution_timeout=0):
-        raise TritonModelException(BLS)
+        """The same without blocking the event loop; of a decoupled model: an asynchronous iterator."""
+        caller = self._caller()
+        if decoupled:
+            return caller.stream(self, execution_timeout or self._timeout)
+        return await caller.call_async(self, execution_timeout or self._timeout)
+
+    def _caller(self):
+        if self.caller is None:
+            raise TritonModelException(BLS)
+        return self.caller
 
 
 class InferenceResponse:
@@ -257,4 +272,7 @@ def unload_model(*arguments, **named):
 
 
 def is_model_ready(model_name, model_version=""):
-    raise TritonModelException(BLS)
+    """Whether a model of the server takes requests."""
+    if InferenceRequest.caller is None:
+        raise TritonModelException(BLS)
+    return InferenceRequest.caller.is_ready(model_name, model_version)

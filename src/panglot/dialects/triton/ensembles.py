@@ -1,0 +1,235 @@
+"""Ensembles: a config.pbtxt that joins other models of the server to a graph, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from panglot.dialects.triton import config as configs
+from panglot.errors import StartError
+from panglot.packages import triton_config
+from panglot.packages.package import Package
+from panglot.packages.pbtxt import Message
+from panglot.settings import suggestion
+from panglot.settings.counts import exactly
+
+PLATFORM = "ensemble"
+FREE = -1
+
+
+class Step(NamedTuple):
+    """A step as the file has it: the maps by the names of the model's tensors."""
+
+    number: int
+    model: str
+    version: str
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    line: int
+
+    def __str__(self) -> str:
+        return f"step {self.number} ({self.model})"
+
+
+def is_ensemble(config: Message) -> bool:
+    return config.one("platform") == PLATFORM or "ensemble_scheduling" in config
+
+
+def package(root: Path, version: str) -> Package:
+    """The package of an ensemble; its steps are checked as far as its own file tells. Raises StartError."""
+    path = root / configs.NAME
+    config = triton_config.read(path)
+    steps = _steps(config, path)
+    _check_graph(config, steps, path)
+    read = configs.read(root, PLATFORM)
+    return Package(
+        name=str(config.one("name") or root.name),
+        folder=root,
+        script=path,
+        dialect="triton",
+        entry=PLATFORM,
+        reasons=(f"{configs.NAME} has {len(steps)} steps",),
+        problems=read.problems,
+        defaults={"workers": exactly(1)},
+        options={
+            "config": read.fields,
+            "root": str(root),
+            "version": version,
+            "tensors": triton_config.tensors(config, path),
+            "ensemble": [
+                {"model": step.model, "version": step.version, "inputs": step.inputs, "outputs": step.outputs}
+                for step in steps
+            ],
+        },
+        facts={"version": (version,), "steps": tuple(str(step) for step in steps)},
+        whole=root,
+    )
+
+
+def _steps(config: Message, path: Path) -> list[Step]:
+    schedules = config.messages("ensemble_scheduling")
+    entries = schedules[-1].messages("step") if schedules else []
+    if not entries:
+        raise StartError("an ensemble needs steps", file=str(path), fix="ensemble_scheduling { step [ ... ] }")
+    steps = []
+    for number, entry in enumerate(entries, 1):
+        version = entry.one("model_version", FREE)
+        if not entry.one("model_name") or not isinstance(version, int):
+            problem = f"step {number} needs a model_name, and its model_version is a whole number"
+            raise StartError(problem, file=str(path), line=entry.line)
+        maps = [_map(entry, name, path) for name in ("input_map", "output_map")]
+        named = str(version) if version > 0 else ""
+        steps.append(Step(number, str(entry.one("model_name")), named, maps[0], maps[1], entry.line))
+    return steps
+
+
+def _map(step: Message, name: str, path: Path) -> dict[str, str]:
+    entries = step.messages(name)
+    for entry in entries:
+        if not entry.one("key") or not entry.one("value"):
+            raise StartError(f"{name} needs a key and a value", file=str(path), line=entry.line)
+    return {str(entry.one("key")): str(entry.one("value")) for entry in entries}
+
+
+def _check_graph(config: Message, steps: Sequence[Step], path: Path) -> None:
+    """Raise StartError for tensors that nothing makes, that two make, and for steps that wait for each other."""
+    inputs = [str(tensor.one("name")) for tensor in config.messages("input")]
+    made: dict[str, str] = dict.fromkeys(inputs, "an input")
+    for step in steps:
+        for name in step.outputs.values():
+            if name in made:
+                problem = f"'{name}' is the output of {step}, and it is {made[name]} too"
+                raise StartError(problem, file=str(path), line=step.line)
+            made[name] = f"the output of {step}"
+    for step in steps:
+        for name in step.inputs.values():
+            if name not in made:
+                problem = f"{step} needs '{name}', which is no input and no output of a step"
+                raise StartError(problem, file=str(path), line=step.line, fix=suggestion(name, made))
+    for output in config.messages("output"):
+        if output.one("name") not in made:
+            problem = f"the output '{output.one('name')}' is no output of a step"
+            raise StartError(problem, file=str(path), line=output.line)
+    known, waiting = set(inputs), list(steps)
+    while waiting:
+        ready = [step for step in waiting if known.issuperset(step.inputs.values())]
+        if not ready:
+            listed = ", ".join(str(step) for step in waiting)
+            raise StartError(f"these steps wait for each other: {listed}", file=str(path), line=waiting[0].line)
+        for step in ready:
+            waiting.remove(step)
+            known.update(step.outputs.values())
+
+
+# Among the other models of the server
+
+
+class ServedModel(NamedTuple):
+    """A model of the server, as far as its own configuration tells."""
+
+    name: str
+    version: str
+    package: Package
+
+    @property
+    def tensors(self) -> Mapping[str, Any]:
+        """What its configuration says of its tensors; empty where it has none."""
+        declared: Mapping[str, Any] = self.package.options.get("tensors") or {}
+        return declared if declared.get("outputs") else {}
+
+    @property
+    def is_decoupled(self) -> bool:
+        config = self.package.options.get("config") or {}
+        return bool((config.get("model_transaction_policy") or {}).get("decoupled"))
+
+
+def check(package: Package, models: Sequence[tuple[str, str, Package]]) -> None:
+    """Raise StartError where the steps of an ensemble cannot be called as the other models are."""
+    path = package.script
+    served = [ServedModel(*model) for model in models]
+    steps = _steps(triton_config.read(path), path)
+    declared = package.options["tensors"]
+    kinds: dict[str, dict[str, Any]] = {tensor["name"]: tensor for tensor in declared["inputs"]}
+    for step in _ordered(steps, kinds):
+        callee = _callee(step, served, path)
+        if callee.is_decoupled:
+            problem = f"{step} is decoupled: models that send several responses are no steps here"
+            raise StartError(problem, file=str(path), line=step.line)
+        if callee.tensors:
+            _check_step(step, callee, kinds, path)
+    for tensor in declared["outputs"]:
+        _compare(tensor, kinds.get(tensor["name"]), f"the output '{tensor['name']}'", path, 0)
+    _check_cycle(package, served, path, steps)
+
+
+def _ordered(steps: Sequence[Step], known: Mapping[str, Any]) -> list[Step]:
+    """The steps in an order in which each has its inputs."""
+    names, ordered, waiting = set(known), [], list(steps)
+    while waiting:
+        step = next(step for step in waiting if names.issuperset(step.inputs.values()))
+        waiting.remove(step)
+        ordered.append(step)
+        names.update(step.outputs.values())
+    return ordered
+
+
+def _callee(step: Step, served: Sequence[ServedModel], path: Path) -> ServedModel:
+    same = [model for model in served if model.name == step.model]
+    if not same:
+        fix = suggestion(step.model, [model.name for model in served]) or "serve the whole repository: --models DIR"
+        raise StartError(f"{step}: this server has no model '{step.model}'", file=str(path), line=step.line, fix=fix)
+    chosen = next((model for model in same if model.version == step.version), None) if step.version else same[-1]
+    if chosen is None:
+        there = ", ".join(model.version for model in same)
+        problem = f"{step}: version {step.version} is not served; there is {there}"
+        raise StartError(problem, file=str(path), line=step.line)
+    return chosen
+
+
+def _check_step(step: Step, callee: ServedModel, kinds: dict[str, dict[str, Any]], path: Path) -> None:
+    inputs = {tensor["name"]: tensor for tensor in callee.tensors["inputs"]}
+    outputs = {tensor["name"]: tensor for tensor in callee.tensors["outputs"]}
+    for what, known, mapped in (("input", inputs, step.inputs), ("output", outputs, step.outputs)):
+        for name in mapped:
+            if name not in known:
+                problem = f"{step} has no {what} '{name}'; there is {', '.join(known) or 'none'}"
+                raise StartError(problem, file=str(path), line=step.line)
+    for name, tensor in inputs.items():
+        if name in step.inputs:
+            what = f"{step}: '{step.inputs[name]}', its input '{name}',"
+            _compare(tensor, kinds.get(step.inputs[name]), what, path, step.line)
+        elif not tensor.get("optional"):
+            raise StartError(f"{step}: its input '{name}' is not in input_map", file=str(path), line=step.line)
+    for inner, name in step.outputs.items():
+        kinds[name] = outputs[inner]
+
+
+def _compare(wanted: Mapping[str, Any], given: Mapping[str, Any] | None, what: str, path: Path, line: int) -> None:
+    """Raise StartError where two tensors that are to be the same differ in type or shape."""
+    if given is None:
+        return
+    if wanted["datatype"] != given["datatype"]:
+        problem = f"{what} must be {wanted['datatype']}, and is {given['datatype']}"
+        raise StartError(problem, file=str(path), line=line)
+    one, other = list(wanted["shape"]), list(given["shape"])
+    if len(one) != len(other) or any(
+        FREE not in sizes and len(set(sizes)) > 1 for sizes in zip(one, other, strict=True)
+    ):
+        raise StartError(f"{what} must have the shape {one}, and has {other}", file=str(path), line=line)
+
+
+def _check_cycle(package: Package, served: Sequence[ServedModel], path: Path, steps: Sequence[Step]) -> None:
+    """Raise StartError where an ensemble calls itself, directly or through others."""
+    graph = {model.name: {step["model"] for step in model.package.options.get("ensemble", ())} for model in served}
+    own = next((model.name for model in served if model.package is package), package.name)
+    for step in steps:
+        seen, names = set(), [step.model]
+        while names:
+            name = names.pop()
+            if name == own:
+                problem = f"{step} leads back to '{own}' itself"
+                raise StartError(problem, file=str(path), line=step.line)
+            if name not in seen:
+                seen.add(name)
+                names += graph.get(name, ())

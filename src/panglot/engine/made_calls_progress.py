@@ -1,0 +1,52 @@
+"""Whether an engine can take a further call, or waits for ever: models that call each other may all wait."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from panglot.engine.call import QUEUED
+
+if TYPE_CHECKING:
+    from panglot.engine.engine import LocalEngine
+    from panglot.engine.made_calls import MadeCall
+    from panglot.engine.workers.worker import Worker
+
+
+def can_run(engine: LocalEngine, seen: frozenset[LocalEngine] = frozenset()) -> bool:
+    """Whether a call that waits in an engine will be run, by what is known now.
+
+    It will not be when every worker runs a call that waits for a further call, which waits in an engine of which the
+    same is true. `seen` are the engines that this is asked for already.
+    """
+    if engine in seen:
+        return False
+    # An engine whose workers call nobody waits for nobody; a worker that is starting, or may be added, is free soon.
+    if not engine.made_calls.by_parent or len(engine.pools) > 1:
+        return True
+    supervisor, workers = engine.main.supervisor, engine.main.workers
+    if supervisor.count.most > len(workers):
+        return True
+    return any(_comes_free(worker, engine, seen | {engine}) for worker in workers)
+
+
+def _comes_free(worker: Worker, engine: LocalEngine, seen: frozenset[LocalEngine]) -> bool:
+    if not worker.takes_calls or len(worker.in_flight) < (worker.open_slots if worker.slots > 1 else 1):
+        return True
+    # Those behind have not begun: they wait for the ones before.
+    begun = itertools.islice(worker.in_flight.values(), worker.begun)
+    return any(_goes_on(engine.made_calls.by_parent.get(call.id), seen) for call in begun)
+
+
+def _goes_on(made: set[MadeCall] | None, seen: frozenset[LocalEngine]) -> bool:
+    """Whether a call that has made others goes on: it waits for none, or for one that goes on."""
+    if not made:
+        return True
+    for call in made:
+        engine = call.callee.engine
+        if call.state == QUEUED:
+            if can_run(engine, seen):
+                return True
+        elif _goes_on(engine.made_calls.by_parent.get(call.id), seen):
+            return True
+    return False
