@@ -24,6 +24,8 @@ ANSWERS: dict[str, tuple[str, Any]] = {
         {"predictions": [{"digit": 7, "score": 0.962}, {"digit": 3, "score": 0.991}]},
     ),
     "paieas": ("seven.png", None),
+    "sagemaker": ("request.json", DIGITS),
+    "torchserve": ("request.json", {"label": "friendly", "score": 3}),
     "truss": ("request.json", DIGITS),
 }
 """A file that an example takes, and what it answers to it, where its own example is that file."""

@@ -21,9 +21,11 @@ class Example:
 
 def example_of(document: dict[str, Any], folder: Path) -> Example | None:
     """The first request the document allows to make, with files from the package's folder; None without one."""
-    for path, methods in document.get("paths", {}).items():
+    for declared, methods in document.get("paths", {}).items():
         operation = methods.get("post", {})
         if "inference" in operation.get("tags", ()):
+            # A path with free segments is none to send to; the document says what stands for the model's name.
+            path = (document.get("x-panglot") or {}).get("path") or declared if "{" in declared else declared
             content = operation.get("requestBody", {}).get("content", {})
             example = _json(path, content) or _form(path, content, folder) or _file(path, content, folder)
             if example is not None:
