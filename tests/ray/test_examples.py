@@ -79,6 +79,7 @@ LIGHT = [
     Asked("hfendpoint", "/", {"content": picture("hfendpoint"), "headers": {"content-type": PNG}}),
     Asked("paieas", "/", {"content": picture("paieas"), "headers": {"content-type": PNG}}),
     Asked("sagemaker", "/invocations", text("sagemaker/request.json")),
+    Asked("torchserve", "/predictions/torchserve", text("torchserve/request.json")),
     Asked("truss", "/v1/models/model:predict", text("truss/request.json")),
     Asked("modelarts_echo", "/", {"json": {"data": [1, 2]}}),
     Asked("paddle_text", "/predict", {"json": {"text": "two words"}}),

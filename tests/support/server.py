@@ -37,6 +37,7 @@ class Server:
         largest_file: int = 0,
         before: Sequence[str] = (),
         python: str = sys.executable,
+        command: str = "serve",
     ) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
@@ -49,7 +50,7 @@ class Server:
         """Cleared, nobody reads the log: as when it goes to a pager."""
         self.log_is_read.set()
         self.process = subprocess.Popen(
-            [*before, python, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
+            [*before, python, "-m", "panglot", command, str(path), "--port", "0", *flags],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
@@ -226,13 +227,14 @@ def serving(
     largest_file: int = 0,
     before: Sequence[str] = (),
     leaves: str = "",
+    command: str = "serve",
 ) -> Iterator[Server]:
     """A server for the length of a test, which must leave no process, no memory and no fault behind.
 
     `before` is put before its command. `leaves` says why a test leaves requests or tracebacks of ours behind.
     """
     where = path if isinstance(path, Path) else PACKAGES / path
-    server = Server(where, *flags, env=env, largest_file=largest_file, before=before)
+    server = Server(where, *flags, env=env, largest_file=largest_file, before=before, command=command)
     family: list[psutil.Process] = []
     try:
         if ready:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from support.models import all_of
 from support.server import PACKAGES, Server, panglot, serving
 from support.torchserve import archive
 
@@ -163,10 +164,9 @@ def test_ping_and_the_description(echo: Server) -> None:
 # Batches
 
 
-def together(server: Server, *words: str) -> list[httpx.Response]:
+def together(server: Server, *words: str, path: str = "/predictions/torchserve_batch") -> list[httpx.Response]:
     def ask(word: str) -> httpx.Response:
-        headers = {"content-type": "text/plain"}
-        return httpx.post(server.url + "/predictions/torchserve_batch", content=word, headers=headers, timeout=60)
+        return httpx.post(server.url + path, content=word, headers={"content-type": "text/plain"}, timeout=60)
 
     with ThreadPoolExecutor(len(words)) as pool:
         return list(pool.map(ask, words))
@@ -208,12 +208,42 @@ def test_every_form_of_an_archive_is_served(tmp_path: Path, ending: str) -> None
         assert (described["modelVersion"], described["batchSize"], described["maxBatchDelay"]) == ("3.0", 4, 300)
 
 
+TENSOR = {"name": "x", "datatype": "INT64", "shape": [1, 2], "data": [1, 2]}
+ENVELOPES: dict[str, tuple[Any, Any]] = {
+    "body": ([1, 2], [2, 4]),
+    "json": ({"instances": [1, 2]}, {"predictions": [2, 4]}),
+    "kserve": ({"instances": [1, 2]}, {"predictions": [2, 4]}),
+    "kservev2": (
+        {"id": "7", "inputs": [TENSOR]},
+        {
+            "id": "7",
+            "model_name": "kservev2",
+            "model_version": "1.0",
+            "outputs": [{"name": "x", "datatype": "INT64", "data": [2, 4], "shape": [2]}],
+        },
+    ),
+}
+
+
 @pytest.mark.document("torchserve.26")
-@pytest.mark.parametrize("envelope", ["json", "kserve"])
-def test_an_envelope_takes_instances_and_gives_predictions(envelope: str) -> None:
-    with serving("torchserve_doubling", "--service-envelope", envelope) as server:
-        answer = server.client.post("/v1/models/torchserve_doubling:predict", json={"instances": [1, 2]})
-        assert json.loads(answer.text) == {"predictions": [2, 4]}
+def test_each_envelope_takes_its_form_and_gives_it(tmp_path: Path) -> None:
+    for envelope in ENVELOPES:
+        folder = shutil.copytree(PACKAGES / "torchserve_doubling", tmp_path / envelope)
+        (folder / "config.properties").write_text(f"service_envelope={envelope}\n")
+    with serving(all_of(tmp_path)) as server:
+        for envelope, (sent, expected) in ENVELOPES.items():
+            answer = server.client.post(f"/predictions/{envelope}", json=sent)
+            assert json.loads(answer.text) == expected, envelope
+
+
+@pytest.mark.document("torchserve.29")
+def test_a_batch_in_small_pieces() -> None:
+    with serving("torchserve_micro") as server:
+        path = "/predictions/torchserve_micro"
+        texts = sorted(answer.text for answer in together(server, *"abcd", path=path))
+        assert texts == [f"hello {word} of 2" for word in "abcd"]
+        explained = server.client.post("/explanations/torchserve_micro", content="a", headers={"content-type": TEXT})
+        assert explained.json() == {"explained": "a"}
 
 
 @pytest.mark.document("torchserve.02", "torchserve.05")

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
+import httpx
 import pytest
 
 from support.models import all_of
 from support.rpc import address
 from support.server import PACKAGES, Server, panglot, serving
-from support.torchserve import archive
+from support.torchserve import archive, call, prediction
 
 TOKEN = "admin-token"
 
@@ -70,28 +70,16 @@ def test_a_model_is_scaled_unregistered_and_registered_again(server: Server) -> 
 # gRPC
 
 
-def text(number: int, value: bytes) -> bytes:
-    return bytes([number << 3 | 2, len(value)]) + value
-
-
-def prediction(name: bytes, **inputs: bytes) -> bytes:
-    """A PredictionsRequest."""
-    entries = [text(3, text(1, key.encode()) + text(2, value)) for key, value in inputs.items()]
-    return text(1, name) + b"".join(entries)
-
-
 @pytest.mark.document("torchserve.23")
 def test_the_inference_service_of_grpc(server: Server) -> None:
-    service = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/"
-    with grpc.insecure_channel(address(server)) as channel:
-        assert b"Healthy" in channel.unary_unary(service + "Ping")(b"", timeout=30)
-        predict = channel.unary_unary(service + "Predictions")
-        answer = predict(prediction(b"echo", data=b"[1]", note=b"hi"), timeout=30)
-        assert json.loads(answer[answer.index(b"{") :]) == {"data": ["bytearray", "[1]"], "note": ["bytearray", "hi"]}
-        with pytest.raises(grpc.RpcError) as refused:
-            predict(prediction(b"nope", data=b"1"), timeout=30)
-        assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-        assert refused.value.details() == "Model not found: nope"
+    where = address(server)
+    assert b"Healthy" in call(where, "Ping", b"")[0]
+    (answer,) = call(where, "Predictions", prediction("echo", data=b"[1]", note=b"hi"))
+    assert json.loads(answer) == {"data": ["bytearray", "[1]"], "note": ["bytearray", "hi"]}
+    parts = call(where, "StreamPredictions", prediction("echo", act=b"stream"))
+    assert parts == [b"part 0;", b"part 1;", b"part 2;", b"end"]
+    refused = call(where, "Predictions", prediction("nope", data=b"1"))
+    assert refused == ("INTERNAL", "Model not found: nope\norg.pytorch.serve.archive.model.ModelNotFoundException")
 
 
 # The command line
@@ -102,3 +90,22 @@ def test_a_command_line_of_torchserve_names_what_is_missing(store: Path) -> None
     done = panglot("torchserve", "--start", "--ncs", "--model-store", str(store), "--models", "m=nope.mar")
     assert done.returncode == 3
     assert "nope.mar is not in the model store" in done.stderr
+
+
+@pytest.mark.document("torchserve.25", "torchserve.22")
+def test_a_command_line_of_torchserve_with_a_port_for_the_management(store: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.properties"
+    config.write_text("management_address=http://127.0.0.1:8081\n")
+    flags = ("--model-store", str(store), "--ts-config", str(config), "--ncs", "--start", "--admin")
+    env = {"PANGLOT_ADMIN_TOKEN": TOKEN}
+    with serving(Path("mine=batch.tar.gz"), *flags, env=env, command="torchserve") as server:
+        assert server.client.post("/predictions/mine", content="a").status_code == 200
+        assert server.client.get("/models").status_code == 404
+        # With `--port 0` every port of the server is a free one.
+        management = server.wait_log(r"listening on (\S+) too, for torchserve's own")[1]
+        assert httpx.get(f"{management}/models").json()["models"][0]["modelName"] == "mine"
+        assert httpx.put(f"{management}/models/mine?min_worker=2").status_code == 401
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        scaled = httpx.put(f"{management}/models/mine?min_worker=2&synchronous=true", headers=headers, timeout=60)
+        assert (scaled.status_code, scaled.json()["status"]) == (200, "Workers scaled to 2 for model: mine")
+        assert httpx.post(f"{management}/predictions/mine", content="a").status_code == 404

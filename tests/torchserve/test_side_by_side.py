@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import socket
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support import environments, originals, programs
-from support.originals import Case, Original, ask, differs
-from support.server import PACKAGES, Server, serving
-from support.torchserve import archive
+from support import programs, torchserve
+from support.models import all_of
+from support.originals import Case, ask, differs
+from support.rpc import address
+from support.server import PACKAGES, ROOT, Server, serving
+from support.torchserve import TorchServe, archive, call, prediction
 
 pytestmark = pytest.mark.rest("TorchServe needs Java and torch, and half a minute to start")
 JSON = {"Content-Type": "application/json"}
+TOKEN = "a-token-of-clients"
 
 
 def act(name: str, differs: str = "") -> Case:
@@ -57,51 +62,138 @@ CASES = (
 )
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return archive(PACKAGES / "torchserve_echo", tmp_path_factory.mktemp("store") / "echo.mar", "handler.py", "1.0")
+CALLS = (
+    ("Ping", b""),
+    ("Predictions", prediction("echo", data=b"[1]", note=b"hi")),
+    ("Predictions", prediction("echo", "1.0", body=b'{"a": 1}')),
+    ("Predictions", prediction("echo")),
+    *(
+        ("Predictions", prediction("echo", act=act))
+        for act in (b"bytes", b"text", b"status", b"raise", b"cuda", b"set")
+    ),
+    *(("Predictions", prediction("echo", act=b"code %d" % code)) for code in (400, 404, 409, 418, 429, 501, 504, 599)),
+    ("Predictions", prediction("nope", data=b"1")),
+    ("Predictions", prediction("echo", "9.0", data=b"1")),
+    ("Predictions", b""),
+    ("StreamPredictions", prediction("echo", act=b"stream")),
+    ("StreamPredictions", prediction("nope", data=b"1")),
+)
+
+
+SCRIPTED = {"serializedFile": "model.pt"}
+BUILT_IN = {
+    "image_classifier": SCRIPTED,
+    "object_detector": SCRIPTED,
+    "image_segmenter": SCRIPTED,
+    "text_classifier": {"serializedFile": "weights.pth", "modelFile": "net.py"},
+}
+
+
+# The archives: a handler of our own, and one of each that the platform brings
 
 
 @pytest.fixture(scope="module")
-def ours(model: Path) -> Iterator[Server]:
-    with serving(model) as server:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("store")
+    archive(PACKAGES / "torchserve_echo", folder / "echo.mar", "handler.py", "1.0")
+    parts = tmp_path_factory.mktemp("parts")
+    made = [sys.executable, "-W", "ignore", ROOT / "tests" / "support" / "torchserve_models.py", parts]
+    subprocess.run(made, check=True)
+    for name, more in BUILT_IN.items():
+        archive(parts / name, folder / f"{name}.mar", name, "1.0", **more)
+    return folder
+
+
+def picture() -> bytes:
+    image = pytest.importorskip("PIL.Image")
+    made = image.new("RGB", (300, 280))
+    made.putdata([(x % 256, y % 200, (x + y) % 256) for y in range(280) for x in range(300)])
+    stream = BytesIO()
+    made.save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return torchserve.stubs(tmp_path_factory.mktemp("stubs"))
+
+
+@pytest.fixture(scope="module")
+def ours(store: Path, stubs: Path) -> Iterator[Server]:
+    env = {"PANGLOT_TOKEN": TOKEN, "PYTHONPATH": str(stubs)}
+    with serving(all_of(store), "--grpc-port", "0", env=env) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def original(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
+def original(store: Path, stubs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchServe]:
     programs.need("java")
     pytest.importorskip("torch")
-    folder = tmp_path_factory.mktemp("torchserve")
-    config = folder / "config.properties"
-    others = ("management_address", "metrics_address")
-    lines = [f"{name}=http://127.0.0.1:{free_port()}" for name in others]
-    lines += [f"grpc_inference_port={free_port()}", f"grpc_management_port={free_port()}"]
-    lines += ["inference_address=http://127.0.0.1:${env:TS_PORT}", "default_workers_per_model=1"]
-    env = environments.over_ours("torchserve-0.12.0", "torchserve==0.12.0", "torch-model-archiver==0.12.0")
-    path = os.pathsep.join((os.path.dirname(sys.executable), env["PATH"]))
-    # Its frontend starts `python` of the path, and reads the port from the file.
-    starter = f"sed s/PORT/{originals.PORT}/ {config}.in > {config} && exec {sys.executable} -m ts.model_server"
-    (folder / "config.properties.in").write_text("\n".join(lines).replace("${env:TS_PORT}", "PORT"))
-    command = f"{starter} --start --foreground --ncs --disable-token-auth --model-store {model.parent} " \
-              f"--models echo={model.name} --ts-config {config}"  # fmt: skip
-    variables = {"PYTHONPATH": env["PYTHONPATH"], "PATH": path}
-    with originals.running(["sh", "-c", command], folder, "/predictions/echo", env=variables) as running:
+    models = {file.stem: file.name for file in sorted(store.iterdir())}
+    with torchserve.original(store, tmp_path_factory.mktemp("torchserve"), models, stubs) as running:
         yield running
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_same_request_has_the_same_answer(ours: Server, original: Original, case: Case) -> None:
-    theirs, mine = ask(original.url, case), ask(ours.url, case)
+def test_the_same_request_has_the_same_answer(ours: Server, original: TorchServe, case: Case) -> None:
+    theirs, mine = ask(original.rest.url, case, token=original.token), ask(ours.url, case, token=TOKEN)
     assert (mine.status, mine.body) == (theirs.status, theirs.body)
     if case.differs:
         assert differs("torchserve", case.differs)
         assert theirs.headers["content-type"] == ()
     else:
         assert mine.headers == theirs.headers
+
+
+@pytest.mark.document("torchserve.27")
+def test_a_client_without_the_token_is_refused(ours: Server, original: TorchServe) -> None:
+    case = Case("POST", "/predictions/echo", "1", JSON)
+    theirs, mine = ask(original.rest.url, case), ask(ours.url, case)
+    assert (theirs.status, theirs.body["type"]) == (400, "InvalidKeyException")
+    assert differs("torchserve", "a request without the token")
+    assert (mine.status, mine.body["type"]) == (401, "InvalidKeyException")
+    message = prediction("echo", data=b"1")
+    assert call(original.grpc, "Predictions", message)[0] == "PERMISSION_DENIED"
+    assert call(address(ours), "Predictions", message)[0] == "UNAUTHENTICATED"
+
+
+@pytest.mark.document("torchserve.23")
+@pytest.mark.parametrize(("method", "message"), CALLS, ids=lambda part: str(part)[:60])
+def test_the_same_call_of_grpc_has_the_same_answer(
+    ours: Server, original: TorchServe, method: str, message: bytes
+) -> None:
+    theirs = call(original.grpc, method, message, original.token)
+    assert call(address(ours), method, message, TOKEN) == theirs
+
+
+# Handlers that the platform brings
+
+
+@pytest.mark.document("torchserve.28")
+@pytest.mark.parametrize("name", ["image_classifier", "object_detector", "image_segmenter"])
+def test_handlers_of_pictures_answer_alike(ours: Server, original: TorchServe, name: str) -> None:
+    content = picture()
+    path, form = f"/predictions/{name}", {"files": {"data": ("x.png", content, "image/png")}}
+    for case in (Case("POST", path, content, {"Content-Type": "image/png"}), Case("POST", path, options=form)):
+        theirs, mine = ask(original.rest.url, case, token=original.token), ask(ours.url, case, token=TOKEN)
+        assert theirs.status == 200, theirs
+        assert (mine.status, mine.body) == (theirs.status, theirs.body)
+
+
+@pytest.mark.document("torchserve.28")
+@pytest.mark.parametrize("text", ["<b>I'm</b> caf\u00e9!", "I'm CAFE, don't", "unknown"])
+def test_the_handler_of_texts_answers_alike(ours: Server, original: TorchServe, text: str) -> None:
+    case = Case("POST", "/predictions/text_classifier", text, {"Content-Type": "text/plain"})
+    theirs: Any = ask(original.rest.url, case, token=original.token)
+    mine = ask(ours.url, case, token=TOKEN)
+    assert theirs.status == (503 if text == "unknown" else 200), theirs
+    assert (mine.status, mine.body) == (theirs.status, theirs.body)
+
+
+def test_one_answer_is_a_stream_of_one_part(ours: Server, original: TorchServe) -> None:
+    """The last test of the file: the original's worker dies of it."""
+    message = prediction("echo", data=b"1")
+    assert differs("torchserve", "`StreamPredictions` of a handler that sends no parts")
+    assert call(original.grpc, "StreamPredictions", message, original.token)[0] == "INTERNAL"
+    (part,) = call(address(ours), "StreamPredictions", message, TOKEN)
+    assert json.loads(part) == {"data": ["bytearray", "1"]}

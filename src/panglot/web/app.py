@@ -394,8 +394,13 @@ class App:
         if path == "/v2" or path.startswith("/v2/"):
             return v2_error
         neutral = any(placed.page in ROUTES for placed, _ in self._find(path))
-        model = self._area(path)[1]
+        model = self._area(path)[1] or self._of_one_platform()
         return neutral_error if model is None or neutral else model.contract.unknown
+
+    def _of_one_platform(self) -> Model | None:
+        """A model of the server, where all are of one platform: its clients know no other words than that one's."""
+        models = list(self.front.models)
+        return models[0] if len({model.package.dialect for model in models}) == 1 else None
 
 
 def _texts(values: Mapping[str, bytes]) -> dict[str, str]:

@@ -22,13 +22,15 @@ class EchoHandler:
 
     def one(self, index, row, context, size):  # noqa: C901
         body = row.get("body")
-        act = body.get("act") if isinstance(body, dict) else None
+        act = body.get("act") if isinstance(body, dict) else bytes(row.get("act", b"")).decode()
         if act == "raise":
             raise ValueError("no")
         if act == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if act == "teapot":
             raise PredictionException("bad thing", 418)
+        if act and act.startswith("code "):
+            raise PredictionException("bad thing", int(act[5:]))
         if act == "cuda":
             raise RuntimeError("CUDA out of memory")
         if act == "memory":

@@ -17,7 +17,10 @@ BUILT_IN = {
     "dali_image_classifier": "DALIImageClassifier", "trt_llm_handler": "TRTLLMHandler", "vllm_handler": "VLLMHandler",
 }  # fmt: skip
 """The handlers that the platform brings, and their classes."""
-SHIMMED = ("image_classifier", "image_segmenter", "object_detector", "base_handler", "vision_handler")
+SHIMMED = (
+    "image_classifier", "image_segmenter", "object_detector", "text_classifier", "base_handler", "vision_handler",
+    "text_handler",
+)  # fmt: skip
 """Those that Panglot brings too; the rest needs torchserve installed."""
 FUNCTION = "handle"
 FORM = "def handle(data, context), or one class with initialize(self, context) and handle(self, data, context)"
@@ -86,7 +89,17 @@ def _is_handler(node: ast.ClassDef, platform: bool) -> bool:
     if platform and any(ast.unparse(base).endswith(("Handler", *BUILT_IN.values())) for base in node.bases):
         return True
     initialize, handle = methods.get("initialize"), methods.get("handle")
-    return initialize is not None and handle is not None and _takes(initialize, 2) and _takes(handle, 3)
+    if initialize is None or not _takes(initialize, 2):
+        return False
+    return _takes(handle, 3) if handle is not None else platform and _sets_handle(node)
+
+
+def _sets_handle(node: ast.ClassDef) -> bool:
+    """Whether a class puts something in place of its `handle`, such as `self.handle = MicroBatching(self)`."""
+    return any(
+        isinstance(child, ast.Attribute) and child.attr == FUNCTION and isinstance(child.ctx, ast.Store)
+        for child in ast.walk(node)
+    )
 
 
 def named(script: Path, function: str) -> Handler:
@@ -110,7 +123,7 @@ def _only_class(script: Path, tree: ast.Module, platform: bool, function: str) -
     kinds = classes(tree)
     if len(kinds) == 1:
         node = kinds[0]
-        if not node.bases and "handle" not in functions(node.body):
+        if not node.bases and FUNCTION not in functions(node.body) and not _sets_handle(node):
             fix = "def handle(self, data, context)"
             raise StartError(f"{node.name} has no handle", file=str(script), line=node.lineno, fix=fix)
         return Handler(script, f"{node.name}.handle", node.lineno, platform)

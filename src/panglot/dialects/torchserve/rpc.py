@@ -10,24 +10,33 @@ from panglot.engine.call import Fault
 from panglot.web.contract import PUBLIC, RpcMethod, RpcService
 from panglot_worker.tensors import protobuf
 
-INTERNAL, NOT_FOUND, EXHAUSTED, INVALID, DENIED = 13, 5, 8, 3, 16
+INTERNAL, FAILED_PRECONDITION = 13, 9
+STATUSES = {
+    400: 3, 401: 16, 403: 7, 404: 5, 409: 10, 413: 8, 429: 8, 499: 1, 500: INTERNAL, 501: 12, 503: 14, 504: 4,
+}  # fmt: skip
+"""By statuses of HTTP, as the original has them; other 4xx are FAILED_PRECONDITION, other 5xx INTERNAL."""
+INTERNAL_ERROR = "org.pytorch.serve.http.InternalServerException"
+ARCHIVE = "org.pytorch.serve.archive.model."
 
 
 def error(fault: Fault) -> tuple[int, str]:
-    """The status and the sentence: those of HTTP, as the original has them."""
-    if fault.code in ("no_model", "no_version"):
-        details = fault.details or {}
-        return NOT_FOUND, f"Model not found: {details.get('model', '')}"
-    if fault.code in ("queue_full", "memory", "back_off", "loading", "waking", "too_many_connections"):
-        return EXHAUSTED, fault.message
-    if fault.code == "unauthorized":
-        return DENIED, fault.message
-    return (INVALID if fault.status in (400, 413) else INTERNAL), fault.message
+    """The status and the sentence: the message of HTTP and, in a second line, the class of the original's exception."""
+    details = fault.details or {}
+    if fault.code == "no_model":
+        if not details.get("model"):
+            return INTERNAL, "Parameter model_name is required.\nBadRequestException.()"
+        return INTERNAL, f"Model not found: {details['model']}\n{ARCHIVE}ModelNotFoundException"
+    if fault.code == "no_version":
+        what = f"Model version: {details.get('version')} does not exist for model: {details.get('model')}"
+        return INTERNAL, f"{what}\n{ARCHIVE}ModelVersionNotFoundException"
+    message = "Worker died." if fault.code in ("timeout", "worker_died") else fault.message
+    other = FAILED_PRECONDITION if 400 <= fault.status < 500 else INTERNAL
+    return STATUSES.get(fault.status, other), f"{message}\n{INTERNAL_ERROR}"
 
 
 def ping(model: Any, message: bytes) -> bytes:
     well = management.is_well(model)
-    return protobuf.text(1, json.dumps({"status": "Healthy" if well else "Unhealthy"}, indent=2) + "\n")
+    return protobuf.text(1, json.dumps({"status": "Healthy" if well else "Unhealthy"}, indent=2))
 
 
 SERVICE = RpcService(
