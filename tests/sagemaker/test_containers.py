@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import struct
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from panglot_worker.tensors import protobuf
 from support.server import PACKAGES, Server, serving
 
-JSON = "application/json"
+JSON, RECORDIO = "application/json", "application/x-recordio-protobuf"
 
 
 def send(server: Server, content: bytes | str, kind: str = JSON, accept: str = "*/*") -> httpx.Response:
@@ -68,7 +72,18 @@ def test_scikit_learn_without_output_fn(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error"]) == (406, "UnsupportedFormatError")
 
 
-@pytest.mark.document("sagemaker.26")
+def tensor(values: Any, keys: Sequence[int] = (), shape: Sequence[int] = ()) -> bytes:
+    """A Record of Amazon's protobuf with one Float32Tensor."""
+    packed = protobuf.message(1, values.astype("<f4").tobytes())
+    packed += b"".join(protobuf.message(field, bytes(numbers)) for field, numbers in ((2, keys), (3, shape)) if numbers)
+    return protobuf.message(1, protobuf.text(1, "values") + protobuf.message(2, protobuf.message(2, packed)))
+
+
+def records(parts: Sequence[bytes]) -> bytes:
+    return b"".join(struct.pack("<II", 0xCED7230A, len(part)) + part + bytes(-len(part) % 4) for part in parts)
+
+
+@pytest.mark.document("sagemaker.26", "sagemaker.27")
 def test_xgboost(tmp_path: Path) -> None:
     xgboost = pytest.importorskip("xgboost")
     import numpy
@@ -81,6 +96,18 @@ def test_xgboost(tmp_path: Path) -> None:
     with serving(folder) as server:
         assert send(server, "0,1\n2,3\n", "text/csv").json() == pytest.approx(expected)
         assert len(send(server, "0 0:0 1:1\n0 0:2 1:3\n", "text/libsvm").json()) == 2
+    script = folder / "code" / "inference.py"
+    # Without `input_fn`, the container reads what clients send.
+    script.write_text(script.read_text().replace("def input_fn", "def unused"))
+    with serving(folder) as server:
+        dense = records([tensor(rows[0]), tensor(rows[1])])
+        assert send(server, dense, RECORDIO).json() == pytest.approx(expected)
+        sparse = records([tensor(rows[0][1:], [1], [2]), tensor(rows[1], [0, 1], [2])])
+        values = numpy.array([[numpy.nan, 1], [2, 3]], dtype="float32")
+        assert send(server, sparse, RECORDIO).json() == pytest.approx(booster.predict(xgboost.DMatrix(values)).tolist())
+        for broken in (b"", b"no record", dense[:-3]):
+            assert send(server, broken, RECORDIO).status_code >= 400
+        assert send(server, "0,1\n2,3\n", "text/csv; charset=utf-8").json() == pytest.approx(expected)
 
 
 @pytest.mark.document("sagemaker.28")

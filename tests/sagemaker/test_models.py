@@ -12,7 +12,7 @@ from support.server import PACKAGES, serving
 ADMIN = "an-admin-token"
 
 
-@pytest.mark.document("sagemaker.32")
+@pytest.mark.document("sagemaker.32", "sagemaker.39")
 def test_models_are_listed_invoked_unloaded_and_loaded(tmp_path: Path) -> None:
     models = tmp_path / "models"
     for name in ("first", "second"):
@@ -22,6 +22,13 @@ def test_models_are_listed_invoked_unloaded_and_loaded(tmp_path: Path) -> None:
         bearer = {"Authorization": f"Bearer {ADMIN}"}
         for name, answer in (("first", [3]), ("second", [5])):
             assert server.client.post(f"/models/{name}/invoke", json=[1]).json() == answer
+        for target, answer in (("first", [3]), ("second.tar.gz", [5])):
+            chosen = {"X-Amzn-SageMaker-Target-Model": target}
+            assert server.client.post("/endpoints/any/invocations", json=[1], headers=chosen).json() == answer
+        nobody = server.client.post(
+            "/endpoints/any/invocations", json=[1], headers={"X-Amzn-SageMaker-Target-Model": "third.tar.gz"}
+        )
+        assert (nobody.status_code, nobody.json()["type"]) == (404, "ResourceNotFoundException")
         listed = server.client.get("/models", headers=bearer).json()["models"]
         assert [model["modelName"] for model in listed] == ["first", "second"]
         assert server.client.get("/models").status_code in (401, 403)

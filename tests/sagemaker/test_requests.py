@@ -227,3 +227,14 @@ def test_tensors_become_the_array_of_predict_fn(defaults: Server) -> None:
 def test_a_training_script_is_imported_and_not_run() -> None:
     with serving("sagemaker_training") as server:
         assert send(server, "[1, 2]").text == "[3, 6]"
+
+
+@pytest.mark.document("sagemaker.06", "sagemaker.11")
+def test_lines_of_json_in_and_out() -> None:
+    with serving("sagemaker_lines") as server:
+        lines = b'{"text": "hello world"}\n{"text": "world"}\n'
+        answer = send(server, lines, "application/jsonlines", "application/jsonlines")
+        assert answer.text == '{"tokens": [0, 1]}\n{"tokens": [1]}'
+        assert answer.headers["content-type"] == "application/jsonlines"
+        assert send(server, '{"text": "hello you"}').json() == [[0, -1]]
+        assert send(server, "x", "text/plain").text == "Requested unsupported ContentType in content_type: text/plain"

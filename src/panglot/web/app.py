@@ -240,7 +240,7 @@ class App:
         if method == "OPTIONS" and self.front.origins and called:
             first = next(iter(called.values()))
             return first.model.metrics, first.route.name, self._preflight(headers.get(b"origin", b""), called)
-        missing = self.front.paths.missing(method.encode(), path.encode("utf-8", "replace"), query)
+        missing = self.front.paths.missing(method.encode(), path.encode("utf-8", "replace"), query, scope["headers"])
         if missing is not None:
             written = self._written(missing.model.contract.unknown, missing.fault, request_id)
             return self.front.metrics, "other", written

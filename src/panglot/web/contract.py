@@ -50,8 +50,8 @@ ErrorWriter = Callable[[Fault, str], ErrorAnswer]
 class ModelName:
     """Where a request names its model. The route is then shared by all models of the server that declare it.
 
-    The front looks in the free segment, in the query, and in the JSON body, as far as each is declared, and takes the
-    first name it finds. A name that no model with this route has is answered 404 by `Contract.unknown`, with the code
+    The front looks in the free segment, in the query, in the header, and in the JSON body, as far as each is declared,
+    and takes the first name it finds. A name that no model with this route has is answered 404 by `Contract.unknown`, with the code
     `no_model` or `no_version` and the name in the fault's details. A request without a name is for the default model,
     or for the only one.
     """
@@ -62,6 +62,8 @@ class ModelName:
     """A free segment that is the model's version, on those paths that have it."""
     query: str = ""
     """A parameter of the query that is the model's name."""
+    header: str = ""
+    """A header, in lower case, that is the model's name."""
     field: str = ""
     """A top-level field of a JSON body that is the model's name. It is read at the root alone: a path behind the
     model's own has named it already. The path has no free segment. A name

@@ -59,6 +59,8 @@ def _path(path: str, methods: tuple[str, ...], access: str, model: ModelName | N
         return
     if model is not None and model.segment and model.segment not in names:
         yield f"{path} has no free segment {{{model.segment}}} that names a model"
+    if model is not None and model.header and not LOWER.fullmatch(model.header):
+        yield f"{path}: the header {model.header!r} that names a model must be written in lower case"
 
 
 def _route(route: InferRoute) -> Iterator[str]:

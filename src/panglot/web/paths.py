@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -17,6 +17,8 @@ from panglot.web.v2 import routes
 from panglot.web.v2.routes import TensorTarget
 from panglot_worker.line import wire
 
+Headers = Iterable[tuple[bytes, bytes]]
+"""Headers of a request, with names in lower case."""
 RESERVED = (b"/v2/health", b"/v2/models", b"/v2/repository", b"/metrics")
 """The beginnings of paths that no free segment stands for."""
 
@@ -93,13 +95,15 @@ class Pattern:
         return self.template.match(path[len(self.start) :])
 
 
-def model_named(name: ModelName | None, values: Mapping[str, bytes], query: bytes) -> tuple[str, str]:
-    """The name and version of the model that a request names by its path and query; empty: it names none."""
+def model_named(name: ModelName | None, values: Mapping[str, bytes], query: bytes, headers: Headers) -> tuple[str, str]:
+    """The name and version of the model that a request names before its body; empty: it names none."""
     if name is None:
         return "", ""
     given = values.get(name.segment, b"").decode("utf-8", "replace")
     if not given and name.query and query:
         given = dict(parse_qsl(query.decode("latin-1"))).get(name.query, "")
+    if not given and name.header:
+        given = dict(headers).get(name.header.encode(), b"").decode("utf-8", "replace")
     return given, values.get(name.version, b"").decode("utf-8", "replace")
 
 
@@ -208,7 +212,7 @@ class Paths:
         destination = Destination(model, route, route.worker_route.encode(), len(start))
         pattern.models.add(destination, model, newest, default or bool(start) or route.model is None)
 
-    def find(self, method: bytes, path: bytes, query: bytes = b"") -> Destination | None:
+    def find(self, method: bytes, path: bytes, query: bytes = b"", headers: Headers = ()) -> Destination | None:
         """The route of a model that a request is for, if it is for one."""
         if method == b"POST":
             destination = self.posts.get(path)
@@ -228,7 +232,7 @@ class Paths:
         if fit is None:
             return None
         pattern, values = fit
-        destination = pattern.models.find(*model_named(pattern.name, values, query))
+        destination = pattern.models.find(*model_named(pattern.name, values, query, headers))
         return destination and dataclasses.replace(destination, further=further_fields(method, values))
 
     def _fit(self, method: bytes, path: bytes) -> tuple[Pattern, dict[str, bytes]] | None:
@@ -267,13 +271,13 @@ class Paths:
         ways = {method.decode(): self.find(method, path, query) for method in methods}
         return {method: destination for method, destination in ways.items() if destination is not None}
 
-    def missing(self, method: bytes, path: bytes, query: bytes = b"") -> UnknownModel | None:
+    def missing(self, method: bytes, path: bytes, query: bytes = b"", headers: Headers = ()) -> UnknownModel | None:
         """Why a request has no answer, where it is for a route that names a model which is not there."""
         fit = self._fit(method, path) if self._patterns and not path.startswith(RESERVED) else None
         if fit is None:
             return None
         pattern, values = fit
-        named = model_named(pattern.name, values, query)
+        named = model_named(pattern.name, values, query, headers)
         if pattern.models.find(*named) is not None:
             return None
         return UnknownModel(pattern.models.first.model, unknown_model(self._models, *named))

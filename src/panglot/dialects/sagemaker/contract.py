@@ -7,7 +7,7 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.dialects.sagemaker import multi_model
+from panglot.dialects.sagemaker import asynchronous, multi_model
 from panglot.dialects.sagemaker.flavor import TENSORFLOW
 from panglot.engine import interface as states
 from panglot.engine.call import Fault
@@ -21,6 +21,8 @@ INVOCATIONS = "/invocations"
 EXECUTION = "/execution-parameters"
 ENDPOINTS = "/endpoints/{endpoint}/invocations"
 INVOKE = "/models/{model}/invoke"
+TARGET_MODEL = ModelName(header="x-amzn-sagemaker-target-model")
+"""By which clients of a multi-model endpoint choose the model: its name, or the name of its archive."""
 TYPES = {
     400: "BadRequestException",
     401: "UnauthorizedException",
@@ -45,7 +47,8 @@ def contract(package: Package, settings: Settings) -> Contract:
     """The routes of a container; `/execution-parameters` only where the script has them."""
     routes = [
         InferRoute(INVOCATIONS, INVOCATIONS, whole_head=True),
-        InferRoute(ENDPOINTS, ENDPOINTS, target=INVOCATIONS, whole_head=True),
+        InferRoute(ENDPOINTS, ENDPOINTS, target=INVOCATIONS, model=TARGET_MODEL, whole_head=True),
+        asynchronous.route(TARGET_MODEL),
         InferRoute(INVOKE, INVOKE, target=INVOCATIONS, model=ModelName(segment="model"), whole_head=True),
     ]
     if package.options["execution_parameters"]:
@@ -57,6 +60,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         pages=(Page("/ping", PUBLIC, ping),),
         admin=multi_model.ROUTES,
         unknown=error,
+        model_name=f"{package.name}.tar.gz",
     )
 
 

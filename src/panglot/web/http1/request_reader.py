@@ -249,7 +249,8 @@ class RequestReader:
         unlike = not exchange.keep_alive or exchange.upload is not None or exchange.may_be_job
         if unlike or admission.by_session(front, head, method, exchange):
             return  # Sessions end.
-        raw, destination = raw_head(data, max(head.content_length, 0)), front.paths.find(method, path, query)
+        raw = raw_head(data, max(head.content_length, 0))
+        destination = front.paths.find(method, path, query, head.headers)
         if raw and destination is not None and destination.route is exchange.route:
             self.heads_cached += 1
             known = (head, destination, front.paths, self._worker_head(destination, path, query), exchange.holder)
@@ -307,7 +308,7 @@ class RequestReader:
         keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
         method = parser.get_method()
         path, query = head.target(front.paths.raw)
-        destination = front.paths.find(method, path, query)
+        destination = front.paths.find(method, path, query, head.headers)
         if head.foreign:
             head.check_foreign(front, may_visit=destination is None and method in (b"GET", b"HEAD"))
         self.phase, reserved = BODY, self.connection.reserved

@@ -6,7 +6,6 @@ The names that scripts import are in `platform/always/evals`; the rest of this f
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -14,7 +13,7 @@ from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.evals import answers, requests, script, uris
 from panglot_worker.dialects.evals.downloads import Downloads, Limits
-from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, WrongShape
+from panglot_worker.dialects.evals.failures import FAILED, Failed, WrongShape
 from panglot_worker.dialects.evals.files import Workplace
 from panglot_worker.dialects.evals.monitoring import Measured
 from panglot_worker.dialects.evals.pictures import PictureFiles
@@ -23,6 +22,7 @@ from panglot_worker.errors import ClientError, message_of
 from panglot_worker.items import splitting
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
+from panglot_worker.net.fetched import Fetching
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import script_traceback
 
@@ -228,7 +228,7 @@ class Evals(Dialect):
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """An error as the platform answers it: its code is the status; one without a code is 599."""
         if isinstance(error, Fetching):
-            return Answer("", json.dumps(error.uris).encode("ascii"), flags=wire.FETCH)
+            return Answer("", error.to_json(), flags=wire.FETCH)
         if isinstance(error, ClientError) and stage == "decode":
             return Problem(error.status, "bad_request", error.message)
         # What is said while a request is read, of addresses too, is no code of the script's.

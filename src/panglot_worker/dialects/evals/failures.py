@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List
-
 FAILED = 599
 BAD_TASK = "parse task request failed"
 WRONG_TYPE = "wrong content type"
@@ -24,14 +22,6 @@ class Failed(Exception):
 
     def __str__(self) -> str:
         return self.message
-
-
-class Fetching(Exception):
-    """The item has gone back to the front, which fetches what its URIs name."""
-
-    def __init__(self, uris: List[str]) -> None:
-        super().__init__("fetching")
-        self.uris = uris
 
 
 class WrongShape(Exception):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Dict, NamedTuple, Sequence, Tuple, Union
 
 from panglot_worker.dialects.evals import rooted
-from panglot_worker.dialects.evals.failures import BAD_DATA, FAILED, NOT_SUPPORTED, UNREADABLE, Failed, Fetching
+from panglot_worker.dialects.evals.failures import BAD_DATA, FAILED, NOT_SUPPORTED, UNREADABLE, Failed
+from panglot_worker.net import fetched
+from panglot_worker.net.fetched import Buffer, Fetching, NotFetched
 
-Buffer = Union[bytes, bytearray, memoryview]
 FETCHED = ("http://", "https://")
 FILE = "file://"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -25,17 +25,13 @@ class Fetched(NamedTuple):
 
 def split(raw: bytes, body: memoryview) -> Tuple[memoryview, Fetched]:
     """The client's body, and what was fetched, which stands behind it."""
-    about = json.loads(raw)
-    at = int(about["body"])
-    own = body[:at]
-    parts: List[Union[Buffer, Failed]] = []
-    for size, status, text in about["parts"]:
-        if size >= 0:
-            parts.append(body[at : at + size])
-            at += size
-        else:
-            parts.append(Failed(int(status) or FAILED, str(text) or UNREADABLE))
-    return own, Fetched(parts)
+    own, parts = fetched.split(raw, body)
+    return own, Fetched(
+        [
+            Failed(part.status or FAILED, part.text or UNREADABLE) if isinstance(part, NotFetched) else part
+            for part in parts
+        ]
+    )
 
 
 class Sources:
@@ -46,16 +42,16 @@ class Sources:
         self.linked = linked
         self.most = most
 
-    def load(self, wanted: Sequence[Dict[str, Any]], fetched: Union[Fetched, None]) -> None:
+    def load(self, wanted: Sequence[Dict[str, Any]], given: Union[Fetched, None]) -> None:
         """Put the bytes into every `body` whose `uri` is set, and empty the `uri`. Raises Failed, or Fetching."""
         http = list(dict.fromkeys(data["uri"] for data in wanted if data["uri"].startswith(FETCHED)))
-        ready: Dict[str, Any] = dict(zip(http, fetched.parts)) if fetched is not None else {}
+        ready: Dict[str, Any] = dict(zip(http, given.parts)) if given is not None else {}
         left = self.most
         for data in wanted:
             if data["uri"] not in http:
                 data["body"] = self._own(data["uri"], left)
                 left -= 0 if data["uri"].startswith("data:") else len(data["body"])
-        if http and fetched is None:
+        if http and given is None:
             raise Fetching(http)
         for data in wanted:
             if data["uri"] in ready:

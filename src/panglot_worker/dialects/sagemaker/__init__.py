@@ -13,19 +13,19 @@ from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.compat.model_context import Context, RequestHeaders, RequestProcessor, header_pairs
 from panglot_worker.compat.model_metrics import ModelMetrics
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages, warned
-from panglot_worker.dialects.sagemaker import answers, bodies, examples, script
+from panglot_worker.dialects.sagemaker import answers, bodies, examples, invocations, script
 from panglot_worker.dialects.sagemaker.answers import Refused
 from panglot_worker.dialects.sagemaker.containers import container
 from panglot_worker.dialects.sagemaker.script import ScriptFunction
+from panglot_worker.line import wire
 from panglot_worker.line.description import Description
+from panglot_worker.net.fetched import Fetching
 from panglot_worker.scripts import current
 from panglot_worker.tensors import outputs
 from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor
 
 EXECUTION = b"/execution-parameters"
-NO_DASH = b"contenttype:"
-"""A header that the toolkits read too, and that wins in the older one."""
 
 
 class Given(NamedTuple):
@@ -153,15 +153,12 @@ class SageMaker(Dialect):
     # A request
 
     def given(self, request: Request) -> Given:
-        """The body: text for exactly the types of text that the toolkit knows, else bytes. Raises Refused."""
-        head = request.head
-        kind: Optional[str] = head.content_type.decode("latin-1") or None
-        if NO_DASH in head.headers:
-            kind = {name.lower(): value for name, value in header_pairs(head.headers)}.get("contenttype", kind)
+        """The body: text for exactly the types of text that the toolkit knows, else bytes. Raises Refused, Fetching."""
+        body, kind = invocations.read(request)
         if kind not in bodies.UTF8_TYPES:
-            return Given(bytearray(request.body), kind)
+            return Given(bytearray(body), kind or None)
         try:
-            return Given(bytes(request.body).decode("utf-8"), kind)
+            return Given(bytes(body).decode("utf-8"), kind)
         except UnicodeDecodeError as error:
             raise Refused(error) from error
 
@@ -170,7 +167,7 @@ class SageMaker(Dialect):
 
         A list with `*/*` in it, as browsers and axios send it, is its first type that the toolkit can write.
         """
-        accept = request.head.accept.decode("latin-1")
+        accept = invocations.accept(request)
         if bodies.ANY not in accept:
             return accept or self.container.default_accept
         known = (kind for kind in bodies.parse_accept(accept) if kind in bodies.WRITERS)
@@ -223,6 +220,8 @@ class SageMaker(Dialect):
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """The container's answer. With `--dev` the toolkit's traceback is behind its message, as on the platform."""
+        if isinstance(error, Fetching):
+            return Answer("", error.to_json(), flags=wire.FETCH)
         if self.package.options["flavor"] == "tensorflow":
             from panglot_worker.dialects.sagemaker import tensorflow_serving
 
@@ -231,6 +230,9 @@ class SageMaker(Dialect):
         if self._shows_traceback and answer.status == 500 and isinstance(answer, Answer):
             return answers.with_traceback(answer, error)
         return answer
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        return isinstance(error, Fetching) or super().blames_client(error, answer)
 
 
 DIALECT = SageMaker

@@ -38,7 +38,7 @@ def request_types(package: Package) -> List[str]:
     if "input_fn" in package.options["functions"] or "transform_fn" in package.options["functions"]:
         return ["application/json", "text/csv", "application/x-npy", "application/octet-stream"]
     if flavor == "xgboost":
-        return ["text/csv", "text/libsvm"]
+        return ["text/csv", "text/libsvm", "application/x-recordio-protobuf"]
     if flavor == "huggingface":
         return ["application/json", "image/png", "image/jpeg", "audio/wav"]
     return ["application/json", "text/csv", "application/x-npy"]

@@ -1,4 +1,7 @@
-"""Bodies of the XGBoost container as a DMatrix: CSV and libsvm. `sagemaker_xgboost_container.encoder` is this."""
+"""Bodies of the XGBoost container as a DMatrix: CSV, libsvm and recordio of protobuf.
+
+`sagemaker_xgboost_container.encoder` is this.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 from panglot_worker.dialects.sagemaker.bodies import CSV, UnsupportedFormatError
 from panglot_worker.dialects.sagemaker.libraries import library
+from panglot_worker.dialects.sagemaker.recordio import RECORDIO, matrix
 
 LIBSVM = ("text/libsvm", "text/x-libsvm")
 
@@ -20,6 +24,8 @@ def decode(obj: Any, content_type: Any) -> Any:
         return csv_to_dmatrix(obj)
     if kind in LIBSVM:
         return libsvm_to_dmatrix(obj)
+    if kind == RECORDIO:
+        return recordio_protobuf_to_dmatrix(obj)
     raise UnsupportedFormatError(content_type)
 
 
@@ -51,3 +57,8 @@ def libsvm_to_dmatrix(string_like: Any) -> Any:
         return xgboost.DMatrix(file.name + "?format=libsvm")
     finally:
         os.unlink(file.name)
+
+
+def recordio_protobuf_to_dmatrix(string_like: Any) -> Any:
+    """The rows of records of Amazon's protobuf."""
+    return library("xgboost").DMatrix(matrix(string_like))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional, Uni
 
 from panglot_worker.compat.model_context import header_pairs
 from panglot_worker.dialects.base import Answer, Problem, Request, Stages
-from panglot_worker.dialects.sagemaker import bodies
+from panglot_worker.dialects.sagemaker import bodies, invocations
 from panglot_worker.dialects.sagemaker.libraries import library
 from panglot_worker.errors import ScriptError, message_of
 from panglot_worker.scripts.loading import import_script
@@ -129,14 +129,13 @@ class Serving(NamedTuple):
 
     def decode(self, request: Request) -> Any:
         """The body as a stream, and the context."""
-        head = request.head
-        headers = dict(header_pairs(head.headers))
-        kind = head.content_type.decode("latin-1") or None
+        headers = dict(header_pairs(request.head.headers))
+        body, kind = invocations.read(request)
         context = ServingContext(
             self.dialect.package.name, self.saved.version, "predict", self.uri, None, None,
-            headers.get(ATTRIBUTES), kind, self.dialect.accept(request), len(request.body),
+            headers.get(ATTRIBUTES), kind or None, self.dialect.accept(request), len(body),
         )  # fmt: skip
-        return io.BytesIO(bytes(request.body)), context
+        return io.BytesIO(bytes(body)), context
 
     def infer(self, value: Any) -> Any:
         data, context = value
