@@ -107,6 +107,7 @@ $(VENV)/.documented: pyproject.toml $(VENV)/.served
 
 docs: $(VENV)/.documented
 	$(BIN)/python docs/site/reference.py
+	$(BIN)/python docs/pictures/terminal.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
 pictures: $(VENV)/.tested-all

@@ -1,4 +1,5 @@
-"""What the site needs beyond its pages: files of the repository's root as pages, and links that lead out of docs/.
+"""What the site needs beyond its pages: files of the repository's root as pages, links that lead out of docs/, a switch
+between languages on every page, what kind of page each is, and the colours of the server's own pages.
 
 mkdocs knows the files below docs/ only. A link to anything else of the repository works where the pages are read as
 files; on the site its text stays, with the path behind it. One that leads nowhere fails the build.
@@ -6,6 +7,7 @@ files; on the site its text stays, with the path behind it. One that leads nowhe
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
@@ -22,25 +24,81 @@ SHIM = re.compile(r'"https://unpkg\.com/iframe-worker/shim"')
 """What the theme would load so that search works from files; ours is search.js."""
 ELSEWHERE = re.compile(r"[a-z]+:|#")
 FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
+CHINESE = "zh/"
+LANGUAGES = (("English", "en"), ("简体中文", "zh"))
+STATIC = ROOT / "src" / "panglot" / "web" / "pages" / "static"
+BEFORE_SEARCH = '<label class="md-header__button md-icon" for="__search">'
+"""Where the switch goes. The theme's own would look for a map of the site, which cannot be read from files."""
+COLOUR = re.compile(r"--([a-z-]+): light-dark\((#\w+), (#\w+)\);")
+TITLE = re.compile(r"^# .*$", re.MULTILINE)
+KINDS = {
+    "tutorial": ("Tutorial: follow it step by step", "教程：照着一步一步做"),
+    "how-to": ("How-to guide: one task", "操作指南：完成一件事"),
+    "reference": ("Reference: to look things up", "参考：供查阅"),
+    "explanation": ("Explanation: how it works, and why", "原理：怎样工作，为什么"),
+}
+"""What is shown under the title of a page, in each language."""
 
 log = logging.getLogger("mkdocs.plugins.repository")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that lie in the root."""
+    """Add the pages that lie in the root, and what the theme wants of us."""
     for source, name in TO_PAGES.items():
         files.append(File.generated(config, name, content=relinked((ROOT / source).read_text(), source)))
     files.append(File.generated(config, "assets/search.js", content=(ROOT / "docs/site/search.js").read_text()))
+    files.append(File.generated(config, "assets/icon.svg", content=(STATIC / "icon.svg").read_text()))
+    style = colours() + (ROOT / "docs/site/style.css").read_text()
+    files.append(File.generated(config, "assets/style.css", content=style))
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def colours() -> str:
+    """The colours of the server's pages as variables of the site."""
+    lines = [
+        f"  --panglot-{name}: {light};\n  --panglot-{name}-dark: {dark};\n"
+        for name, light, dark in COLOUR.findall((STATIC / "panglot.css").read_text())
+    ]
+    return f":root {{\n{''.join(lines)}}}\n"
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     name = page.file.src_uri
-    return markdown if name in TO_PAGES.values() else relinked(markdown, f"docs/{name}")
+    text = markdown if name in TO_PAGES.values() else relinked(markdown, f"docs/{name}")
+    kind = kind_of(name, config.extra["kinds"])
+    if kind:
+        mark = f'<p class="kind">{KINDS[kind][name.startswith(CHINESE)]}</p>'
+        text = TITLE.sub(lambda title: f"{title[0]}\n\n{mark}\n", text, count=1)
+    return text
+
+
+def kind_of(name: str, kinds: dict[str, str]) -> str:
+    """The kind of a page, by the longest beginning of its path that `extra.kinds` of mkdocs.yml names."""
+    fitting = [start for start in kinds if name.removeprefix(CHINESE).startswith(start)]
+    return kinds[max(fitting, key=len)] if fitting else ""
+
+
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """Give the page its own language: the theme's words, the pages beside it, and the way to its twin."""
+    name = page.file.src_uri
+    here = name.startswith(CHINESE)
+    config.theme["language"] = LANGUAGES[here][1]
+    pages = {each.file.src_uri: each for each in nav.pages}
+    twins = (name.removeprefix(CHINESE), f"{CHINESE}{name.removeprefix(CHINESE)}")
+    homes = ("index.md", f"{CHINESE}index.md")
+    page.meta["switch"] = pages.get(twins[not here], pages[homes[not here]]).url or "index.html"
+    context["nav"] = copy.copy(nav)
+    chinese = [item for item in nav.items if item.title == LANGUAGES[1][0]]
+    context["nav"].items = chinese[0].children if here else [item for item in nav.items if item not in chinese]
+    context["nav"].homepage = pages[homes[here]]
+    return context
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    return SHIM.sub(f'"{"../" * page.url.count("/")}assets/search.js"', output)
+    up = "../" * page.url.count("/")
+    words, code = LANGUAGES[not page.file.src_uri.startswith(CHINESE)]
+    switch = f'<a class="md-header__button language" lang="{code}" href="{up}{page.meta["switch"]}">{words}</a>'
+    return SHIM.sub(f'"{up}assets/search.js"', output).replace(BEFORE_SEARCH, switch + BEFORE_SEARCH, 1)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:

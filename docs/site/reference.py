@@ -30,7 +30,7 @@ from panglot.settings.units import show  # noqa: E402
 from panglot.web.app import ROUTES  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
-WRITTEN = "Written from the code by `make docs`; do not edit."
+WRITTEN = "<!-- Written from the code by `make docs`; do not edit. -->"
 EXAMPLES = {"plain": "digits", "megflow": "megflow/digits"}
 """The folder of a dialect's example, where it is not called as the dialect is."""
 FIELDS_FOLLOW = "<!-- what follows is written from the code by `make docs` -->"

@@ -1,4 +1,4 @@
-"""The site builds strictly, and its pages load nothing from elsewhere."""
+"""The site builds strictly, its pages load nothing from elsewhere, and each leads to its twin in the other language."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from support.browser import browsing
 from support.server import ROOT
 
 BUILD = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(ROOT / "mkdocs.yml")]
+SWITCH = re.compile(r'<a class="md-header__button language" lang="(\w+)" href="([^"]+)"')
 LOADS = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=["']?(https?:)?//""")
 
 
@@ -35,6 +36,23 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     assert not [page for page in pages if LOADS.search(page.read_text())]
+
+
+def test_every_page_leads_to_the_other_language(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        if page.name != "404.html":
+            (switch,) = SWITCH.findall(page.read_text())
+            here = "zh" if page.is_relative_to(site / "zh") else "en"
+            assert switch[0] != here
+            twin = (page.parent / switch[1]).resolve()
+            assert twin.is_file(), f"{page} leads to {switch[1]}"
+            assert twin.is_relative_to(site / "zh") == (here == "en")
+
+
+def test_every_page_says_of_what_kind_it_is(site: Path) -> None:
+    unmarked = {"index.html", "zh/index.html", "404.html", "contributing.html", "security.html", "changelog.html"}
+    pages = [page for page in site.rglob("*.html") if str(page.relative_to(site)) not in unmarked]
+    assert not [page for page in pages if '<p class="kind">' not in page.read_text()]
 
 
 def test_it_can_be_read_and_searched_from_files(site: Path) -> None:

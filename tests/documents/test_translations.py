@@ -12,6 +12,7 @@ IN_ENGLISH_ALONE = {"bentoml", "litserve", "triton"}
 COMING_FROM = [path.stem for path in (ROOT / "docs" / "coming-from").glob("*.md")]
 WANTED = {
     "README.md",
+    "docs/index.md",
     "docs/install.md",
     "docs/first-five-minutes.md",
     "docs/troubleshooting.md",

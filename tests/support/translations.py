@@ -10,7 +10,7 @@ from typing import NamedTuple
 from support import pages
 from support.server import ROOT
 
-MARK = re.compile(r"(?:---|<!--)\noriginal: (?P<original>\S+)\nhash: (?P<hash>\S+)\n(?:---|-->)\n")
+MARK = re.compile(r"(?:---|<!--)\noriginal: (?P<original>\S+)\nhash: (?P<hash>\S+)\n(?:\w+: .*\n)*(?:---|-->)\n")
 HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 
 
