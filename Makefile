@@ -11,7 +11,7 @@ help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
 	@echo "make test             checks and quick tests: ten minutes on two cores, after a small installation"
 	@echo "make test-all         these, and the rest: frameworks, Ray, browsers, other CPythons, every block of the pages"
-	@echo "make check            ruff, mypy, and where our longest files and functions stand"
+	@echo "make check            ruff, mypy, where our longest files and functions stand, and how the pages read"
 	@echo "make check-worker     the types of the worker as CPython 3.8 has them"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
 	@echo "make conformance      the tests of what the platforms' documents promise, and docs/conformance.md from them"
@@ -54,6 +54,7 @@ check: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tests/sizes.py
+	$(BIN)/python tests/prose.py
 
 test: check
 	$(BIN)/python tests/support/programs.py quick
@@ -108,6 +109,7 @@ $(VENV)/.documented: pyproject.toml $(VENV)/.served
 docs: $(VENV)/.documented
 	$(BIN)/python docs/site/reference.py
 	$(BIN)/python docs/pictures/terminal.py
+	$(BIN)/python docs/pictures/drawing.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
 pictures: $(VENV)/.tested-all

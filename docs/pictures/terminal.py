@@ -1,7 +1,7 @@
 """Draw a recorded terminal as an SVG that moves: typed lines appear letter by letter, answers all at once.
 
-`make docs` runs it for first-minute.txt. It needs no browser, no font and no script, so the drawing moves in a README too.
-A reader who asks the system for less motion sees the last frame.
+`make docs` runs it for first-minute.txt. It needs no browser, no font and no script, so the drawing moves in a README
+too. A reader who asks the system for less motion sees the last frame.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def drawn(recorded: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">'
         f"<title>{escape(_title(lines))}</title>\n<style>{STYLE}{''.join(rules)}</style>\n"
-        f'<rect width="{WIDTH}" height="{height}" rx="10" fill="#14181e" stroke="#39424e"/>{dots}\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect width="{WIDTH}" height="{height}" rx="10" fill="#14181e" stroke="#39424e"/>{dots}\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
     )
 
 

@@ -22,6 +22,14 @@ def test_the_moving_terminal_is_drawn_from_its_recording() -> None:
     assert (PICTURES / "first-minute.svg").read_text() == drawn(RECORDED), "`make docs` draws it anew"
 
 
+def test_the_drawings_are_made_from_their_texts() -> None:
+    drawn = runpy.run_path(str(PICTURES / "drawing.py"))["drawn"]
+    texts = sorted(PICTURES.glob("*.drawing"))
+    assert texts
+    stale = [text.name for text in texts if text.with_suffix(".svg").read_text() != drawn(text.read_text())]
+    assert not stale, "`make docs` draws them anew"
+
+
 def test_the_moving_terminal_shows_what_the_readme_shows() -> None:
     """The lines of the README are run; those of the recording are the same, and so are their answers."""
     (ready, *answered) = RECORDED.strip().split("\n\n")

@@ -130,6 +130,6 @@ def test_one_of_the_wrong_shape_is_named_with_the_rule_it_breaks(
         said = run(python, "inspect", str(package), code=3).stderr
         assert "the dialect 'acme' of panglot-acme cannot be used" in said
         assert words in said
-        assert "mend or uninstall panglot-acme" in said
+        assert "fix or uninstall panglot-acme" in said
     finally:
         path.write_text(before)

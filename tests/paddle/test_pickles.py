@@ -130,7 +130,7 @@ def test_arrays_of_numbers_are_no_pickles(server: Server) -> None:
 
 def test_with_the_flag_a_script_gets_both(package: Path) -> None:
     with serving(package, "--allow-pickle") as server:
-        server.wait_log("whoever may send requests can run code")
+        server.wait_log("anybody who may send requests can run code")
         assert server.predict(files={"data": ("a.pkl", pickle.dumps({"x": 1}))}).json() == {"kind": "dict"}
         assert server.predict(content=pickle.dumps([1], 0)).json() == {"kind": "list"}
         objects = numpy.array([{"x": 1}, None], dtype=object)

@@ -121,7 +121,7 @@ def test_a_picture_is_read_before_the_script_is_called(pillow: Any) -> None:
 def test_pictures_that_are_none_are_refused(pillow: Any) -> None:
     for data in (b"", b"GIF89a", png(3, 1)[:40], b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n"):
         assert list(refused(pillow.Image, text_of(data))) == [""]
-    assert refused(pillow.Image, text_of(png(60_000, 60_000))) == {"": "is a picture of too many pixels"}
+    assert refused(pillow.Image, text_of(png(60_000, 60_000))) == {"": "is an image with too many pixels"}
 
 
 # pydantic

@@ -50,7 +50,7 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
 @lambda function: setting_options(function, (*OWN, *of_groups(RECORDING)), ())
 def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> None:
-    """Load a server, or a package served for the occasion, and show how it does.
+    """Put load on a server, or on a package that it serves meanwhile, and show how fast it answers.
 
     Without an INPUT the package's or the server's own example is sent. Latencies of a rate count from the moment a
     request was meant to go out. The exit code is 1 when requests failed, when an answer was wrong (--check), or when

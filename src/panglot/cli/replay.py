@@ -54,9 +54,9 @@ OWN_OPTIONS = (
 @click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
 @lambda function: setting_options(function, (*OWN, *of_groups(RECORDING)), ())
 def replay(file: Path, target: str, arguments: tuple[str, ...], timeout: float, **given: Any) -> None:
-    """Send the requests of a recording to a server, or to a package served for the occasion, and compare the answers.
+    """Send the requests of a recording to a server, or to a package that it serves meanwhile, and compare the answers.
 
-    Numbers agree by the rules of `panglot check`; the order of keys does not matter; dates and ids are masked; pictures
+    Numbers agree by the rules of `panglot check`; the order of keys does not matter; dates and ids are masked; images
     are compared by pixels, streams by their parts. PANGLOT_TOKEN is sent as a token. The exit code is 1 when an answer
     differs or is missing.
     """

@@ -129,7 +129,7 @@ def from_module(name: str, module: str, brought_by: str) -> Dialect:
 
 
 def _unusable(name: str, brought_by: str, why: str) -> StartError:
-    fix = f"mend or uninstall {brought_by}" if brought_by else ""
+    fix = f"fix or uninstall {brought_by}" if brought_by else ""
     whose = f" of {brought_by}" if brought_by else ""
     return StartError(f"the dialect '{name}'{whose} cannot be used: {why}", fix=fix)
 

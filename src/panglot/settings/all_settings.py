@@ -147,7 +147,7 @@ class Settings:
     worker_max_requests: int = setting(
         0, "a worker that has served so many requests is replaced; 0: never", "int", group=WORKERS, least=0
     )
-    reload: bool = setting(False, "load the script anew whenever a file of the package changes", "bool", group=WORKERS)
+    reload: bool = setting(False, "load the script again whenever a file of the package changes", "bool", group=WORKERS)
     warm_up: str = setting(
         "warn", "what a failing example() at load means: a warning or a failed load; off: it is not run", "str",
         group=WORKERS, choices=("warn", "fail", "off"),
@@ -178,7 +178,7 @@ class Settings:
         32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535
     )
     max_wait_ms: float = setting(
-        0.0, "how long the oldest item may wait for company, in milliseconds", "float", group=BATCHES, least=0
+        0.0, "how long a batch may wait for more requests, in milliseconds, counted from its oldest one", "float", group=BATCHES, least=0
     )
     max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
     ahead: bool = setting(
@@ -260,7 +260,7 @@ class Settings:
     max_text_field: int = setting(MIB, "largest text field of a multipart body", "size", group=INPUT, least=1)
     max_output: int = setting(64 * MIB, "largest answer of a script", "size", group=INPUT, least=1)
     max_output_depth: int = setting(64, "deepest nesting of an answer", "int", group=INPUT, least=1, most=500)
-    max_pixels: int = setting(40_000_000, "pixels of one picture", "int", group=INPUT, least=1)
+    max_pixels: int = setting(40_000_000, "pixels of one image", "int", group=INPUT, least=1)
     nan: str = setting("null", "NaN and Infinity in answers: null, an error, or as the platform wrote them", "str",
                        group=INPUT, choices=("null", "error", "platform"))  # fmt: skip
     strict_results: bool = setting(
@@ -272,7 +272,7 @@ class Settings:
     fetch_connect: float = setting(3.0, "longest time to connect to it", "seconds", group=INPUT, least=0.01)
     fetch_timeout: float = setting(10.0, "longest time to fetch it, redirects included", "seconds", group=INPUT,
                                    least=0.01)  # fmt: skip
-    fetch_redirects: int = setting(3, "redirects to follow, each checked anew", "int", group=INPUT, least=0)
+    fetch_redirects: int = setting(3, "redirects to follow; each address is checked", "int", group=INPUT, least=0)
     fetch_urls: int = setting(16, "addresses in one request", "int", group=INPUT, least=0)
     fetch_at_once: int = setting(16, "addresses fetched at once, for all requests", "int", group=INPUT, least=1)
 
@@ -415,7 +415,7 @@ class Settings:
         16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )
     log_rate: int = setting(
-        MIB, "script output per second and worker, and as much of what is told of it; the rest is counted and dropped",
+        MIB, "what a worker may print per second, and as much again of reports about it; the rest is counted and dropped",
         "size", group=LOGS, least=1024, scope=MODEL,
     )  # fmt: skip
     log_queue: int = setting(

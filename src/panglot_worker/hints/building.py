@@ -67,7 +67,7 @@ class Builder:
         try:
             return with_bounds(kind, metadata) if metadata else kind
         except Exception as error:
-            raise Unclear("what Annotated adds to %s makes no sense: %s" % (what, error), "mend it") from error
+            raise Unclear("what Annotated adds to %s makes no sense: %s" % (what, error), "correct it") from error
 
     def _container(self, hint: Any, metadata: Tuple[Any, ...], what: str) -> Kind:
         """The kind of a hint that has arguments, or is a class."""

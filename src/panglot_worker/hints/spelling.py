@@ -90,7 +90,7 @@ def _fix(error: BaseException) -> str:
         return "on CPython %s write List[str], Dict[str, int], Optional[int], Union[int, str] of typing" % version
     if isinstance(error, NameError):
         return "define or import the name where the script is run (not only under TYPE_CHECKING), or leave the hint out"
-    return "mend the hint, or leave it out"
+    return "correct the hint, or leave it out"
 
 
 def global_names(function: Callable[..., Any]) -> Dict[str, Any]:

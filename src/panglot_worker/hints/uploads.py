@@ -13,7 +13,7 @@ from panglot_worker.bodies.codec import OCTETS, File
 from panglot_worker.hints.kind import Kind
 from panglot_worker.hints.misfit import Misfit, must_be
 
-FILE, PICTURE = "a file", "a picture"
+FILE, PICTURE = "a file", "an image"
 IN_JSON = " (in JSON: base64, or a data: URI)"
 BINARY = {"type": "string", "format": "binary"}
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
@@ -86,9 +86,9 @@ def _opened(pillow: Any, file: File, formats: List[str]) -> Any:
     except (MemoryError, RecursionError):
         raise
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning):
-        raise Misfit("is a picture of too many pixels") from None
+        raise Misfit("is an image with too many pixels") from None
     except Exception:
         # Pillow raises OSError, SyntaxError, ValueError, struct.error and others for what it cannot read.
         known = ", ".join(formats)
-        raise Misfit("is not a whole picture of a kind that is read here (%s)" % known) from None
+        raise Misfit("is not a complete image in a supported format (%s)" % known) from None
     return picture

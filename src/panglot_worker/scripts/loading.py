@@ -92,7 +92,7 @@ def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
         parent, _, own = error.name.rpartition(".")
         inside = next(iter(getattr(sys.modules.get(parent), "__path__", ())), "")
         if parent and (inside + os.sep).startswith(package.folder + os.sep):
-            fix = "write %s.py there, or mend the name" % own
+            fix = "write %s.py there, or correct the name" % own
             return LoadFailure("there is no module %s in %s" % (own, inside), file, line, fix, text)
         top = error.name.partition(".")[0]
         problem = "the package '%s' is not installed for %s" % (top, sys.executable)

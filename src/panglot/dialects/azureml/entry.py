@@ -106,7 +106,7 @@ def _of_deployment(deployment: Deployment, folder: Path) -> Entry | None:
         raise batch_refusal(deployment.file, 1)
     if not deployment.script.is_file():
         problem = f"there is no {near(str(deployment.script))}, which it names as scoring_script"
-        raise StartError(problem, file=str(deployment.file), line=deployment.line, fix="mend code or scoring_script")
+        raise StartError(problem, file=str(deployment.file), line=deployment.line, fix="correct code or scoring_script")
     reason = f"{deployment.file.name}:{deployment.line} names {deployment.script.name} as scoring_script"
     root = folder if deployment.code.is_relative_to(folder) else deployment.code
     return _entry(deployment.script, deployment.code, root, reason, deployment, certain=True)

@@ -50,7 +50,7 @@ class Variables:
             return None
         if not text.strip().isdigit() or int(text) < least:
             where = self.sources.get(name, "")
-            raise StartError(f"{name}={text}: must be a whole number, at least {least}", file=where, fix="mend it")
+            raise StartError(f"{name}={text}: must be a whole number, at least {least}", file=where, fix="correct it")
         return int(text)
 
 

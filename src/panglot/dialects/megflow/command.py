@@ -92,7 +92,7 @@ def draw(package: Any) -> str:
     try:
         return picture.write(configuration.from_json(options["config"]), str(package.script), types)
     except OSError as error:
-        raise StartError(f"the picture cannot be written: {error.strerror}", file=str(error.filename)) from None
+        raise StartError(f"the image cannot be written: {error.strerror}", file=str(error.filename)) from None
 
 
 COMMAND = megflow_run

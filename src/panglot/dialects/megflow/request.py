@@ -19,7 +19,7 @@ def make_request(about: About, given: Given) -> ClientRequest:
     if about.path.endswith("/start/any"):
         raise StartError("a graph for videos takes a name, not a body", fix="POST /start/VIDEO, then GET /events/0")
     if given.file is None:
-        raise StartError("the graph takes pictures, not JSON", fix="name a file that is a picture")
+        raise StartError("the graph takes images, not JSON", fix="name an image file")
     path = about.path.removesuffix("any") + quote(given.file.stem)
     kind = media_type(given.file)
     return ClientRequest(path, Whole(given.file, kind if kind.startswith("image/") else "image/*"))

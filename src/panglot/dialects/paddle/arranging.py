@@ -41,7 +41,7 @@ def arrange(package: Package, settings: Settings) -> Package:
     typed = parser.values(arguments, package.arguments)
     inputs = [field["name"] for field in package.options["inputs"] if field["name"] in typed]
     if settings.allow_pickle:
-        problems += ("--allow-pickle: whoever may send requests can run code here",)
+        problems += ("--allow-pickle: anybody who may send requests can run code here",)
     if package.options["shape"] == "engine" and parser.values(arguments, given).get("benchmark", "").lower() in YES:
         driver = package.options["driver"] or "the driver"
         problems += (f"--benchmark has no effect: {driver} is not called (--entry {driver} calls it for each request)",)

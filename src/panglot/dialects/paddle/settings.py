@@ -20,7 +20,7 @@ class Settings(settings.Settings):
     onednn: bool = setting(True, "the CPU kernels of oneDNN; Paddle 3.3 fails with them on nets that upsample", "bool")
 
     allow_pickle: bool = setting(
-        False, "uploads may be pickles (.pkl, .npy of objects): whoever may send requests can then run code", "bool"
+        False, "uploads may be pickles (.pkl, .npy of objects): anybody who may send requests can then run code", "bool"
     )
 
     def for_worker(self) -> dict[str, Any]:

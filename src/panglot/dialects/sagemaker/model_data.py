@@ -19,7 +19,7 @@ def choose(entry: Entry | None, root: Path, named: str) -> tuple[Path, str]:
         if path.is_file():
             return archive_cache.unpacked(path), f"model_data is {named}"
         if not path.is_dir():
-            raise StartError(f"model_data is {named}, and there is no such folder or archive", fix="mend it")
+            raise StartError(f"model_data is {named}, and there is no such folder or archive", fix="correct the path")
         return path, f"model_data is {named}"
     if entry is None or entry.folder.name == CODE:
         return root, "the folder with code is model_dir"

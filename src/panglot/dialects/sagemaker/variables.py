@@ -27,7 +27,7 @@ def _whole(name: str, environ: Mapping[str, str]) -> int | None:
     if not text:
         return None
     if not text.isdigit() or int(text) < 1:
-        raise StartError(f"{name}={text}: must be a whole number, at least 1", fix="mend it, or unset it")
+        raise StartError(f"{name}={text}: must be a whole number, at least 1", fix="correct it, or unset it")
     return int(text)
 
 

@@ -40,7 +40,7 @@ OPTIONS = (
     ("--http_port", "http_port", "N", "the same as --port, as the first generation wrote it"),
     ("--address", "address", "ADDRESS", f"address to listen on [{PLATFORM_HOST} with a token or --no-auth]"),
     ("--timeout", "timeout", "MS", "milliseconds after which a request gets 408 [60000]"),
-    ("--wait", "wait", "MS", "milliseconds a request may wait for company in its batch [0]"),
+    ("--wait", "wait", "MS", "milliseconds a batch may wait for more requests [0]"),
     ("--capacity", "capacity", "N", "requests that may wait; beyond it 429 [1024]"),
     ("--max-request-size", "max_request_size", "BYTES", "largest request body; beyond it 413 [64 MiB]"),
     ("--namespace", "namespace", "NAME", f"first word of mosec's metrics [{mosec_options.NAMESPACE}]"),

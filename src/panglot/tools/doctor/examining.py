@@ -84,7 +84,7 @@ def examine(
         say(f"serving {package.name} for a moment")
         _self_test(path, package, settings, given, environ, report)
     elif path:
-        report.findings.append(Finding(selftest.SECTION, "ready", "not tried: mend the problems above first", WARNING))
+        report.findings.append(Finding(selftest.SECTION, "ready", "not tried: fix the problems above first", WARNING))
     report.findings.sort(key=lambda finding: SECTIONS.index(finding.section))
     return report
 

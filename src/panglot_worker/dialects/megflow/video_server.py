@@ -306,7 +306,7 @@ class VideoServer(ServerNode):
         try:
             return Answer(JPEG, encoded(picture), headers=("cache-control: no-store",))
         except ValueError as error:
-            raise Rejected(500, "bad_result", "the picture cannot be shown: %s" % error) from None
+            raise Rejected(500, "bad_result", "the image cannot be shown: %s" % error) from None
 
     def _bad(self, kind: str) -> None:
         if not self._warned:
