@@ -16,6 +16,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "src")]
 
 import facts  # noqa: E402
+import python_api  # noqa: E402
 
 from panglot import dialects  # noqa: E402
 from panglot.cli.commands import COMMANDS, panglot  # noqa: E402
@@ -49,6 +50,7 @@ def pages() -> dict[str, str]:
         "metrics.md": metrics(),
         "events.md": events(),
         "../dialects/triton.md": config_pbtxt(),
+        "python.md": page("Python API", python_api.lines()),
     }
 
 

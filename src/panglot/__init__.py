@@ -21,17 +21,30 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-SCRIPT_NAMES = frozenset(
-    ("ClientError", "File", "Interrupted", "RequestInfo", "Response", "progress", "request", "requests", "route")
+FOR_SCRIPTS = (
+    "ClientError",
+    "File",
+    "Interrupted",
+    "RequestInfo",
+    "Response",
+    "progress",
+    "request",
+    "requests",
+    "route",
 )
-"""The names that scripts import."""
+CLIENTS = ("AsyncClient", "CallError", "Client")
+
+
+def __dir__() -> list[str]:
+    """So that `dir(panglot)` and editors show what can be imported."""
+    return sorted([*globals(), *FOR_SCRIPTS, *CLIENTS])
 
 
 def __getattr__(name: str) -> object:
     """The client's names and those that scripts import, when first used: the client needs the extra `client`."""
-    if name in ("AsyncClient", "CallError", "Client"):
+    if name in CLIENTS:
         module = importlib.import_module("panglot.client")
-    elif name in SCRIPT_NAMES:
+    elif name in FOR_SCRIPTS:
         module = importlib.import_module("panglot_worker.scripts.names")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

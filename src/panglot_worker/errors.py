@@ -32,7 +32,7 @@ class ScriptError(Exception):
 
 
 class ClientError(Exception):
-    """The client is wrong. Scripts may raise it; `message`, as text, `status` and `code` are sent back.
+    """Raise it in a script to refuse a request. The client gets `message`, `status` and `code`.
 
     The message may be a dict: its `message` is the text, and what else is in it is sent beside that. Raises ValueError
     when `status` is not 400 to 499, or `code` is not a word.

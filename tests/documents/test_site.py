@@ -66,4 +66,9 @@ def test_it_can_be_read_and_searched_from_files(site: Path) -> None:
         browser.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup', {key: 's'}))")
         browser.wait("!!document.querySelector('.md-search-result__item')", seconds=60)
         assert not browser.complaints
+        browser.run("document.querySelector('.md-search__input').value = ''")
+        browser.type(".md-search__input", "Client")
+        browser.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup', {key: 't'}))")
+        first = "document.querySelector('.md-search-result__link')?.href"
+        browser.wait(f"/clients|python/.test({first})", seconds=60)
         assert {url.partition(":")[0] for url in browser.requested} <= {"file", "data", "about"}

@@ -15,7 +15,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MARK = re.compile(r"<!-- (?P<what>not run: \S.*|not compared: \S.*|figures vary|exit \d+) -->")
-TITLE = re.compile(r'title="([^"]+)"')
+TITLE = re.compile(r'title="(?!Terminal|终端)([^"]+)"')
+"""The file that a block is to be written to. A block may say too in which terminal its lines are typed."""
 TYPED = "$ "
 SAID = ("json", "text")
 """Blocks that show what the command before them says."""

@@ -20,7 +20,7 @@ STAGE = re.compile(r"([\w.-]+);dur=([\d.]+)")
 
 @dataclass(frozen=True)
 class CallAnswer:
-    """A good answer. `times_ms` are the stages of the server, by name."""
+    """A good answer with all that is known about it. `times_ms` has the milliseconds of each stage on the server."""
 
     value: Any
     status: int

@@ -19,7 +19,7 @@ from panglot.inputs.base import About
 
 
 class AsyncClient(CallerBase):
-    """The same with `await`. `CallerBase` has its options."""
+    """`Client` for programs with an event loop: the same methods, with `await`."""
 
     _http: httpx.AsyncClient
     _make_http = httpx.AsyncClient

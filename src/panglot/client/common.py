@@ -20,11 +20,12 @@ from panglot.inputs.base import About
 
 
 class CallerBase:
-    """Calls a server, over connections that stay open.
+    """Connections stay open between calls, and a server that is full or loading is asked again.
 
-    `timeout` is the longest a call may take, with all attempts; `connect_timeout` how long a server that cannot be
-    reached is tried. With `retry`, a call is sent again after a lost connection, and so may run twice. `token` is the
-    caller's PANGLOT_TOKEN unless it is given; `dialect` and `field` say what the server does not.
+    `timeout` is the longest that a call may take in seconds, with all attempts. `connect_timeout` is how long the
+    client tries to reach the server. With `retry`, a call is also sent again after a lost connection, so it may run
+    twice. `token` is PANGLOT_TOKEN of the environment unless you give one. `verify` is passed to httpx: False, or the
+    certificates to trust. `dialect` and `field` are for servers that do not describe themselves.
     """
 
     _make_http: ClassVar[Callable[..., Any]]

@@ -16,10 +16,10 @@ MESSAGES = ("message", "error_msg", "err_msg", "errmsg", "error")
 
 
 class CallError(Exception):
-    """A call that failed: refused or failed by the server, or without an answer.
+    """A call that failed: the server answered with an error, or did not answer.
 
-    `status` is the HTTP status, 0 where there was no answer. `code` is the server's word for what is wrong, as
-    docs/reference/http.md lists them, or one of the client: `no_connection`, `connection_lost`, `timeout`,
+    `status` is the HTTP status, 0 where there was no answer. `code` is the server's word for what is wrong (the
+    page on error codes lists them), or one of the client: `no_connection`, `connection_lost`, `timeout`,
     `bad_answer`. `request_id` finds the call in the server's log.
     """
 

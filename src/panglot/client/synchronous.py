@@ -20,7 +20,7 @@ from panglot.inputs.base import About
 
 
 class Client(CallerBase):
-    """Calls a server; connections stay open, and several threads may use it. `CallerBase` has its options."""
+    """Calls a server. Keep one for the whole program: several threads may use it at once, and `with` closes it."""
 
     _http: httpx.Client
     _make_http = httpx.Client

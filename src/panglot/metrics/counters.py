@@ -122,7 +122,12 @@ class Metrics:
             ("panglot_workers_scaled_total", "workers added and removed by autoscaling", "direction", self.scaled),
             ("panglot_sleeps_total", "times a model went to sleep", "reason", self.sleeps),
             ("panglot_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
-            ("panglot_fetches_total", "addresses in requests that were fetched, by the outcome", "outcome", self.fetches),
+            (
+                "panglot_fetches_total",
+                "addresses in requests that were fetched, by the outcome",
+                "outcome",
+                self.fetches,
+            ),
             (
                 "panglot_abandoned_calls_total",
                 "calls that ran when nobody waited for them any more, by how they ended",

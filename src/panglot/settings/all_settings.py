@@ -178,7 +178,11 @@ class Settings:
         32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535
     )
     max_wait_ms: float = setting(
-        0.0, "how long a batch may wait for more requests, in milliseconds, counted from its oldest one", "float", group=BATCHES, least=0
+        0.0,
+        "how long a batch may wait for more requests, in milliseconds, counted from its oldest one",
+        "float",
+        group=BATCHES,
+        least=0,
     )
     max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
     ahead: bool = setting(
@@ -415,7 +419,7 @@ class Settings:
         16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )
     log_rate: int = setting(
-        MIB, "what a worker may print per second, and as much again of reports about it; the rest is counted and dropped",
+        MIB, "what a worker may print per second, and as much again of reports on it; the rest is counted and dropped",
         "size", group=LOGS, least=1024, scope=MODEL,
     )  # fmt: skip
     log_queue: int = setting(

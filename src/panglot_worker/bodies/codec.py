@@ -46,8 +46,8 @@ _JPEG_MODES = ("L", "RGB", "CMYK")
 class File:
     """An uploaded file, or a body that is neither JSON nor a form.
 
-    `name` is the client's, verbatim ("" for a body): a label chosen by a stranger, never a path. `type` is
-    the media type without parameters.
+    `name` is the file name that the client sent, or "" for a body: never use it as a path. `type` is the media type
+    without parameters.
     """
 
     __slots__ = ("__weakref__", "_body", "name", "type")

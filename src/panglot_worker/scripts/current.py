@@ -20,7 +20,7 @@ together: "ContextVar[bool]" = ContextVar("together", default=False)
 
 
 class RequestInfo:
-    """One request, as far as its head tells of it. All of it is the client's word, and cannot be changed."""
+    """What a script may know about a request. It comes from the client, so do not trust it; nothing can be changed."""
 
     __slots__ = ("_request",)
 
@@ -29,16 +29,17 @@ class RequestInfo:
 
     @property
     def id(self) -> str:
-        """What names it in the log, and in the header X-Request-Id of its answer."""
+        """The id that the log and the header X-Request-Id of the answer show."""
         return self._request.head.request_id.decode("latin-1")
 
     @property
     def path(self) -> str:
+        """The path of the request, such as `/predict`."""
         return self._request.head.path.decode("utf-8", "replace")
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Its headers by name, in lower case. One that came several times has all its values, with commas between."""
+        """The headers by name, in lower case. A header that was sent several times has all its values, with commas."""
         headers: Dict[str, str] = {}
         for line in filter(None, self._whole_head().split(b"\n")):
             name, _, value = line.decode("latin-1").partition(":")
@@ -48,7 +49,7 @@ class RequestInfo:
 
     @property
     def query(self) -> Mapping[str, Any]:
-        """What stands behind the `?`, as texts by name. A name that came several times has a list of them."""
+        """The part of the address after the `?`, as texts by name. A name that was sent several times has a list."""
         lists: Dict[str, List[str]] = {}
         for name, value in parse_qsl(self._request.head.query.decode("latin-1"), keep_blank_values=True):
             lists.setdefault(name, []).append(value)
@@ -56,19 +57,19 @@ class RequestInfo:
 
     @property
     def client(self) -> str:
-        """The address of the peer: the client, or a proxy before it."""
+        """The network address of the client, or of a proxy in front of the server."""
         self._whole_head()
         return self._request.head.client.decode("latin-1")
 
     @property
     def deadline(self) -> float:
-        """Seconds until the client gets the answer that the request took too long; below 0 it has got it."""
+        """Seconds that are left until the client is answered with a timeout; below 0 it has been answered so."""
         since = getattr(self._request, "since", None)
         return self._request.seconds_left - (time.monotonic() - since if since is not None else 0.0)
 
     @property
     def traceparent(self) -> str:
-        """The W3C trace context the client sent, or empty."""
+        """The W3C trace context that the client sent, or an empty text."""
         return self._request.head.traceparent.decode("latin-1")
 
     def __repr__(self) -> str:

@@ -38,5 +38,7 @@ async def _make(placement: Placement, wish: Wish, launch: dict[str, Any], output
         raise PlacementLost("the process that installs what the package asks for said nothing; the log has more")
     answer = heard(line)
     if "python" not in answer:
-        raise PlacementLost(f"on node {placement.node}, {answer.get('problem')}", fix="correct what the package asks for")
+        raise PlacementLost(
+            f"on node {placement.node}, {answer.get('problem')}", fix="correct what the package asks for"
+        )
     return str(answer["python"])
