@@ -45,13 +45,13 @@ Find = Callable[[str, str], "Callee | None"]
 class MadeCall(Call):
     """A call of another model, on its way through that model's engine."""
 
-    __slots__ = ("callee", "number", "owner", "parents", "worker_calling")
+    __slots__ = ("call_number", "callee", "owner", "parents", "worker_calling")
 
     def __init__(self, owner: MadeCalls, worker: Worker, number: int, callee: Callee, parents: list[Call]) -> None:
         super().__init__(callee.quota)
         self.owner = owner
         self.worker_calling = worker
-        self.number = number
+        self.call_number = number
         self.callee = callee
         self.parents = [parent.id for parent in parents]
         self.lane = callee.lane
@@ -117,7 +117,7 @@ class MadeCalls:
         worker, callee = call.worker_calling, call.callee
         parents = [worker.in_flight[item] for item in call.parents]
         if parents and all(parent.state == DONE for parent in parents):
-            self._send(worker, call.number, 499, message="the request it was made for has ended", code="cancelled")
+            self._send(worker, call.call_number, 499, message="the request it was made for has ended", code="cancelled")
             return
         call.request_id = parents[0].request_id if parents else b""
         call.head = callee.heads[about["streams"]]._replace(request_id=call.request_id).pack()
@@ -126,13 +126,13 @@ class MadeCalls:
         if about["seconds"]:
             call.deadline = min(call.deadline, call.arrived + about["seconds"])
         if not call.take_body(body, None, len(body)):
-            self._send(worker, call.number, 503, message="there is no memory for more requests", code="memory")
+            self._send(worker, call.call_number, 503, message="there is no memory for more requests", code="memory")
             return
         fault = callee.engine.submit(call)
         if fault is not None:
             call.fail(fault)
             return
-        self.open[worker, call.number] = call
+        self.open[worker, call.call_number] = call
         for item in call.parents:
             self.by_parent.setdefault(item, set()).add(call)
         if not made_calls_progress.can_run(callee.engine):
@@ -190,7 +190,7 @@ class MadeCalls:
         if not more:
             self._forget(call)
             call.callee.on_answer(status, self.clock() - call.arrived)
-        self._send(call.worker_calling, call.number, status, body, message, code, more)
+        self._send(call.worker_calling, call.call_number, status, body, message, code, more)
 
     def _send(
         self,
@@ -206,7 +206,7 @@ class MadeCalls:
         worker.link.send(wire.described_frame(wire.ANSWER, worker.generation, about, body))
 
     def _forget(self, call: MadeCall) -> None:
-        self.open.pop((call.worker_calling, call.number), None)
+        self.open.pop((call.worker_calling, call.call_number), None)
         for item in call.parents:
             calls = self.by_parent.get(item)
             if calls is not None:

@@ -35,7 +35,7 @@ from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
 from panglot.web.pages.admission import refusal_of
 from panglot.web.path_template import PathTemplate, is_template, template
-from panglot.web.paths import Destination, model_named, unknown_model
+from panglot.web.paths import Destination, Headers, model_named, unknown_model
 from panglot.web.v2 import metadata, repository
 from panglot.web.v2 import pages as v2_pages
 
@@ -140,17 +140,17 @@ class PlacedPage(NamedTuple):
     named: NamedModels[Model] | None = None
     """Of a page that several models share: the one that a request names."""
 
-    def about(self, parameters: dict[str, str], query: bytes) -> PlacedPage | None:
+    def about(self, parameters: dict[str, str], query: bytes, headers: Headers) -> PlacedPage | None:
         """The page about the model that a request names; None where there is no such model."""
         if self.named is None:
             return self
-        model = self.named.find(*self.named_in(parameters, query))
+        model = self.named.find(*self.named_in(parameters, query, headers))
         return self._replace(subject=model) if model is not None else None
 
-    def named_in(self, parameters: dict[str, str], query: bytes) -> tuple[str, str]:
+    def named_in(self, parameters: dict[str, str], query: bytes, headers: Headers) -> tuple[str, str]:
         """The name and version of the model that a request names."""
         values = {name: value.encode("utf-8", "replace") for name, value in parameters.items()}
-        return model_named(self.page.model, values, query)
+        return model_named(self.page.model, values, query, headers)
 
 
 Found = list[tuple[PlacedPage, dict[str, str]]]
@@ -261,9 +261,9 @@ class App:
             allow = _allowed([*(method for entry, _ in candidates for method in entry.page.methods), *called])
             fault = Fault(405, "method_not_allowed", f"{page.path} takes {allow}")
             return subject.metrics, page.path, self._error(path, fault, request_id, allow)
-        about = placed.about(parameters, query)
+        about = placed.about(parameters, query, headers.items())
         if about is None and isinstance(subject, Model):
-            fault = unknown_model(self.front.models, *placed.named_in(parameters, query))
+            fault = unknown_model(self.front.models, *placed.named_in(parameters, query, headers.items()))
             return subject.metrics, page.path, self._written(subject.contract.unknown, fault, request_id)
         subject = about.subject if about is not None else subject
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ class Recalls:
         following = RECALL_AFTER
         waiting = False
         for worker in list(self._workers):
-            call = worker.first_waiting
+            call = next(itertools.islice(worker.in_flight.values(), worker.begun, None), None)
             if call is None:
                 continue
             waiting = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import os
 import select
@@ -220,9 +219,9 @@ class Worker:
         self.pool.on_ready(self, value)
 
     def change_slots(self, slots: int) -> None:
-        """Give it as many calls at once as it says. It counts as a worker that runs several even when it
-        says one: otherwise the calls it holds when the number falls would count as calls that it has not begun."""
+        """Give it as many calls at once as it says. It counts as one that runs several even when it says one."""
         self.open_slots = max(1, slots)
+        # Otherwise the calls it holds when the number falls would count as calls that it has not begun.
         self.slots = max(2, self.slots, slots)
 
     def on_paused(self, paused: bool) -> None:
@@ -335,11 +334,6 @@ class Worker:
     def waiting_behind(self) -> int:
         """How many calls it was sent that wait for the one it runs, or for the batch."""
         return len(self.in_flight) - self.begun
-
-    @property
-    def first_waiting(self) -> Call | None:
-        """The first of the calls that wait for the one it runs, or for the batch."""
-        return next(itertools.islice(self.in_flight.values(), self.begun, None), None)
 
     def is_held_up(self, now: float) -> bool:
         """Whether what it runs takes longer than those who wait behind it could expect."""
