@@ -71,8 +71,12 @@ class Told:
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
         self.notes.append(("event", event))
 
-    def on_free(self, worker: Worker, items: Any) -> None:
-        self.notes.append(("free", list(items)))
+    def on_free(self, worker: Worker, payload: memoryview) -> None:
+        self.notes.append(("free", wire.item_ids(payload)))
+
+    def on_call(self, worker: Worker, payload: memoryview) -> None:
+        about, body = wire.described(payload)
+        self.notes.append(("call", wire.control(wire.CALL, about), bytes(body)))
 
     def on_metrics(self, deltas: dict[str, float]) -> None:
         self.notes.append(("metrics", deltas))

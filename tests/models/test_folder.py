@@ -130,7 +130,7 @@ def test_triton_s_layout_and_configuration(tmp_path: Path) -> None:
         ("\n\ninput [ { dims: [1] } ]", 3, "a tensor needs a name and a data_type such as TYPE_FP32"),
         ("name = 3", 1, "unexpected '= 3'"),
         ("name 3", 1, "expected ':' behind name"),
-        ("ensemble_scheduling { }", 1, "ensemble_scheduling: ensembles are not served here"),
+        ("ensemble_scheduling { }", 0, "an ensemble needs steps"),
         ("version_policy { specific { versions: 7 } }", 0, "version_policy names version 7, and there is none"),
     ],
 )

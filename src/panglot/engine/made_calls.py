@@ -8,19 +8,20 @@ them, tensors in a message, the front never reads.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from panglot.engine import made_calls_progress
 from panglot.engine.call import DONE, Call, Fault, MemoryQuota
+from panglot.engine.interface import ASLEEP, READY, WAKING
 from panglot_worker.line import wire
 
 if TYPE_CHECKING:
     from panglot.engine.engine import LocalEngine
     from panglot.engine.workers.worker import Worker
 
-log = logging.getLogger("panglot.engine")
+PARENT_ENDED = Fault(499, "cancelled", "the request that this call was made for has ended")
+NO_MEMORY = Fault(503, "memory", "there is no memory for more requests; try again later")
 
 
 class Callee(NamedTuple):
@@ -99,14 +100,13 @@ class MadeCalls:
         callee = self.find(model, version)
         if callee is None:
             which = f"{model} version {version}" if version else model
-            message = f"there is no model '{which}' in this server that takes tensors"
-            self._send(worker, number, 404, message=message, code="no_model")
+            fault = Fault(404, "no_model", f"there is no model '{which}' in this server that takes tensors")
+            self._refuse(worker, number, fault)
         elif about.get("ready"):
-            is_ready = callee.engine.state == "ready"
-            self._send(worker, number, 200 if is_ready else 503, message="" if is_ready else "it is not ready")
+            self._send(worker, number, 200 if callee.engine.state in (READY, ASLEEP, WAKING) else 503)
         elif len(body) > callee.max_body:
-            message = f"the request has {len(body)} bytes, and {model} takes {callee.max_body}"
-            self._send(worker, number, 413, message=message, code="too_large")
+            problem = f"the request has {len(body)} bytes, and {model} takes {callee.max_body}"
+            self._refuse(worker, number, Fault(413, "body_too_large", problem))
         else:
             known = (worker.in_flight.get(item) for item in about["items"])
             self._submit(
@@ -117,7 +117,7 @@ class MadeCalls:
         worker, callee = call.worker_calling, call.callee
         parents = [worker.in_flight[item] for item in call.parents]
         if parents and all(parent.state == DONE for parent in parents):
-            self._send(worker, call.call_number, 499, message="the request it was made for has ended", code="cancelled")
+            self._refuse(worker, call.call_number, PARENT_ENDED)
             return
         call.request_id = parents[0].request_id if parents else b""
         call.head = callee.heads[about["streams"]]._replace(request_id=call.request_id).pack()
@@ -126,7 +126,7 @@ class MadeCalls:
         if about["seconds"]:
             call.deadline = min(call.deadline, call.arrived + about["seconds"])
         if not call.take_body(body, None, len(body)):
-            self._send(worker, call.call_number, 503, message="there is no memory for more requests", code="memory")
+            self._refuse(worker, call.call_number, NO_MEMORY)
             return
         fault = callee.engine.submit(call)
         if fault is not None:
@@ -139,12 +139,12 @@ class MadeCalls:
             self._refuse_deadlock(call)
 
     def _refuse_deadlock(self, call: MadeCall) -> None:
-        message = (
+        problem = (
             f"{self.name} would wait for ever: it calls {call.callee.name}, and all workers of that model wait for "
             f"others that wait for {self.name}; give them more workers (instance_group, --workers)"
         )
         call.callee.engine.cancel(call)
-        self.answer(call, 503, message=message, code="deadlock")
+        call.fail(Fault(503, "deadlock", problem))
 
     def cancelled(self, worker: Worker, number: int) -> None:
         """Note that a worker does not want an answer any more."""
@@ -161,7 +161,7 @@ class MadeCalls:
             call.parents.remove(item)
             if not call.parents:
                 call.callee.engine.cancel(call)
-                self.answer(call, 499, message="the request it was made for has ended", code="cancelled")
+                call.fail(PARENT_ENDED)
 
     def worker_ended(self, worker: Worker) -> None:
         """Cancel all that a dead worker has called."""
@@ -191,6 +191,10 @@ class MadeCalls:
             self._forget(call)
             call.callee.on_answer(status, self.clock() - call.arrived)
         self._send(call.worker_calling, call.call_number, status, body, message, code, more)
+
+    def _refuse(self, worker: Worker, number: int, fault: Fault) -> None:
+        """Answer a call that was never made."""
+        self._send(worker, number, fault.status, message=fault.message, code=fault.code)
 
     def _send(
         self,

@@ -52,7 +52,7 @@ class OutgoingCalls:
         about["items"] = [request.id for request in current.current()]
         if len(body) > self._port.max_body:
             message = "a request of %d bytes is larger than answers may be, %d" % (len(body), self._port.max_body)
-            take(CallAnswer(413, message=message, code="too_large"))
+            take(CallAnswer(413, message=message, code="body_too_large"))
             return number
         self._send(number, take, about, body)
         return number

@@ -299,8 +299,8 @@ class Pool:
         """Make the call of another model that a worker wants."""
         self.engine.made_calls.begin(worker, payload)
 
-    def on_free(self, worker: Worker, items: Iterable[int]) -> None:
-        for item_id in items:
+    def on_free(self, worker: Worker, payload: memoryview) -> None:
+        for item_id in wire.item_ids(payload):
             worker.leases.release(item_id)
 
     def on_large(self, replies: list[wire.Reply]) -> None:

@@ -34,7 +34,6 @@ DIED, HUNG, RETIRED, SICK, LOST, STOPPED = "died", "hung", "retired", "sick", "l
 """Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, because it says that
 nothing can succeed in it any more, with the machine it was on, or with a call that nobody waits for."""
 KILLED = (HUNG, STOPPED)
-
 KILL_AFTER = 2.0
 STUCK = 0.005
 """Seconds after which the call it runs is no longer taken for one of about a millisecond."""
@@ -165,10 +164,8 @@ class Worker:
 
     def longest(self, kind: int, count: int) -> int:
         """How long a frame may be: as long as the replies to all its calls, or as a control frame."""
-        if kind == wire.CALL:
-            return self.pool.max_reply
         if kind != wire.REPLY:
-            return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
+            return {wire.EVENT: wire.MAX_EVENT, wire.CALL: self.pool.max_reply}.get(kind, wire.MAX_CONTROL)
         # `count` is the worker's word. It can owe no more replies than it has items.
         return min(count, len(self.in_flight) + len(self.recalled)) * self.pool.max_reply
 
@@ -180,11 +177,9 @@ class Worker:
                 self.pool.on_large(replies)
             self.pool.on_replies(self, replies)
             return
-        if kind == wire.FREE:
-            self.pool.on_free(self, wire.item_ids(payload))
-            return
-        if kind == wire.CALL:
-            self.pool.on_call(self, payload)
+        if kind in (wire.FREE, wire.CALL):
+            hear = self.pool.on_free if kind == wire.FREE else self.pool.on_call
+            hear(self, payload)
             return
         value = wire.control(kind, payload)
         if kind == wire.HELLO:
