@@ -13,7 +13,7 @@ from panglot_worker.line.port import Port
 from panglot_worker.scripts import current
 
 
-class CallAnswer(NamedTuple):
+class CalleeAnswer(NamedTuple):
     """An answer to a call, or a part of one."""
 
     status: int
@@ -26,7 +26,7 @@ class CallAnswer(NamedTuple):
     """Whether another part follows."""
 
 
-Take = Callable[[CallAnswer], None]
+Take = Callable[[CalleeAnswer], None]
 """Takes an answer on the thread that reads from the front: it must not wait."""
 
 
@@ -52,7 +52,7 @@ class OutgoingCalls:
         about["items"] = [request.id for request in current.current()]
         if len(body) > self._port.max_body:
             message = "a request of %d bytes is larger than answers may be, %d" % (len(body), self._port.max_body)
-            take(CallAnswer(413, message=message, code="body_too_large"))
+            take(CalleeAnswer(413, message=message, code="body_too_large"))
             return number
         self._send(number, take, about, body)
         return number
@@ -84,7 +84,7 @@ class OutgoingCalls:
             take = self._open.get(about["call"]) if more else self._open.pop(about["call"], None)
         # None: it was cancelled while the answer was on its way.
         if take is not None:
-            take(CallAnswer(about["status"], body, about.get("message", ""), about.get("code", ""), more))
+            take(CalleeAnswer(about["status"], body, about.get("message", ""), about.get("code", ""), more))
 
 
 def seconds_of(microseconds: Any) -> float:

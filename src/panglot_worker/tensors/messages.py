@@ -218,14 +218,14 @@ def request(infer: Infer) -> wire.Buffer:
     return many(b"".join(head), *parts)
 
 
-class Response(NamedTuple):
+class InferResponse(NamedTuple):
     """The outputs of an answer, and the parameters beside them."""
 
     outputs: Dict[str, Tensor]
     parameters: Dict[str, Any]
 
 
-def response(body: wire.Buffer) -> Response:
+def response(body: wire.Buffer) -> InferResponse:
     """What a ModelInferResponse says. Raises ClientError for what is none."""
     given: List[InputMessage] = []
     raw: List[memoryview] = []
@@ -241,4 +241,4 @@ def response(body: wire.Buffer) -> Response:
         tensors_read = [_tensor(about, content) for about, content in zip(given, raw)]
     except (Malformed, IndexError, UnicodeDecodeError, TypeError):
         raise ClientError("the message is no ModelInferResponse") from None
-    return Response({tensor.name: tensor for tensor in tensors_read}, parameters)
+    return InferResponse({tensor.name: tensor for tensor in tensors_read}, parameters)

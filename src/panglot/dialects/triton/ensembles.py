@@ -212,11 +212,11 @@ def _compare(wanted: Mapping[str, Any], given: Mapping[str, Any] | None, what: s
     if wanted["datatype"] != given["datatype"]:
         problem = f"{what} must be {wanted['datatype']}, and is {given['datatype']}"
         raise StartError(problem, file=str(path), line=line)
-    one, other = list(wanted["shape"]), list(given["shape"])
-    if len(one) != len(other) or any(
-        FREE not in sizes and len(set(sizes)) > 1 for sizes in zip(one, other, strict=True)
+    expected, there = list(wanted["shape"]), list(given["shape"])
+    if len(expected) != len(there) or any(
+        FREE not in sizes and len(set(sizes)) > 1 for sizes in zip(expected, there, strict=True)
     ):
-        raise StartError(f"{what} must have the shape {one}, and has {other}", file=str(path), line=line)
+        raise StartError(f"{what} must have the shape {expected}, and has {there}", file=str(path), line=line)
 
 
 def _check_cycle(package: Package, served: Sequence[ServedModel], path: Path, steps: Sequence[Step]) -> None:

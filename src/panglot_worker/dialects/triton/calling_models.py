@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, AsyncIterator, Dict, Iterator
 
 from panglot_worker.dialects.triton import answers, reserved
-from panglot_worker.items.calling import CallAnswer, OutgoingCalls, Take, seconds_of
+from panglot_worker.items.calling import CalleeAnswer, OutgoingCalls, Take, seconds_of
 from panglot_worker.line.port import Port
 from panglot_worker.tensors import messages
 from panglot_worker.tensors.infer import GRPC, Infer, WantedOutput, Wishes
@@ -30,7 +30,7 @@ class ModelCaller:
 
     def call(self, request: Any, timeout: int) -> Any:
         """The response to a request of the model's own; an error is a response too. Blocks."""
-        answered: "Future[CallAnswer]" = Future()
+        answered: "Future[CalleeAnswer]" = Future()
         number = self._begin(request, answered.set_result, False, timeout)
         try:
             return self._response(request, answered.result())
@@ -40,7 +40,7 @@ class ModelCaller:
 
     async def call_async(self, request: Any, timeout: int) -> Any:
         """The same, without blocking the event loop."""
-        answered: "Future[CallAnswer]" = Future()
+        answered: "Future[CalleeAnswer]" = Future()
         number = self._begin(request, answered.set_result, False, timeout)
         try:
             # Shielded: the thread that reads sets the result, also of a call that nobody waits for any more.
@@ -51,13 +51,13 @@ class ModelCaller:
 
     def stream(self, request: Any, timeout: int) -> "ResponseIterator":
         """All responses to a request of the model's own, as they come."""
-        coming: "queue.SimpleQueue[CallAnswer]" = queue.SimpleQueue()
+        coming: "queue.SimpleQueue[CalleeAnswer]" = queue.SimpleQueue()
         number = self._begin(request, coming.put, True, timeout)
         return ResponseIterator(self, request, coming, number)
 
     def is_ready(self, model: str, version: str) -> bool:
         """Whether a model takes requests."""
-        answered: "Future[CallAnswer]" = Future()
+        answered: "Future[CalleeAnswer]" = Future()
         self._calls.ask_ready(str(model), str(version), answered.set_result)
         return answered.result().status == 200
 
@@ -76,7 +76,7 @@ class ModelCaller:
     def _tensor(self, tensor: Any) -> Tensor:
         return answers.tensor_of(tensor.name(), tensor.as_numpy(), tensor._is_bf16, self._utils)
 
-    def _response(self, request: Any, answer: CallAnswer) -> Any:
+    def _response(self, request: Any, answer: CalleeAnswer) -> Any:
         """An answer as the response that a model gets."""
         utils = self._utils
         if answer.status != 200:
@@ -99,7 +99,9 @@ class ModelCaller:
 class ResponseIterator:
     """The responses of a decoupled model, for `for` and `async for`. A loop that ends early cancels the call."""
 
-    def __init__(self, caller: ModelCaller, request: Any, coming: "queue.SimpleQueue[CallAnswer]", number: int) -> None:
+    def __init__(
+        self, caller: ModelCaller, request: Any, coming: "queue.SimpleQueue[CalleeAnswer]", number: int
+    ) -> None:
         self._caller = caller
         self._request = request
         self._coming = coming
@@ -127,7 +129,7 @@ class ResponseIterator:
         finally:
             self._caller.cancel(self._number)
 
-    def _responses(self, answer: CallAnswer) -> Iterator[Any]:
+    def _responses(self, answer: CalleeAnswer) -> Iterator[Any]:
         # The end of a stream may come alone, without a message.
         if answer.status != 200 or len(answer.body):
             yield self._caller._response(self._request, answer)

@@ -10,7 +10,7 @@ from panglot_worker.dialects.triton import answers
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.errors import ClientError
-from panglot_worker.items.calling import CallAnswer, OutgoingCalls
+from panglot_worker.items.calling import CalleeAnswer, OutgoingCalls
 from panglot_worker.tensors import messages, tensors
 from panglot_worker.tensors.infer import GRPC, Infer, Wishes
 from panglot_worker.tensors.tensors import Tensor, nested_elements
@@ -144,9 +144,9 @@ class Ensemble:
         # No outputs are named: a model may leave some out, which would be an error for those that are named.
         wishes = Wishes(GRPC, step.model, step.version, request.id)
         body = messages.request(Infer(wishes, inputs, request.parameters))
-        answered: "asyncio.Future[CallAnswer]" = asyncio.get_running_loop().create_future()
+        answered: "asyncio.Future[CalleeAnswer]" = asyncio.get_running_loop().create_future()
 
-        def take(answer: CallAnswer) -> None:
+        def take(answer: CalleeAnswer) -> None:
             # The event loop itself reads from the front, so that this runs on its thread.
             if not answered.done():
                 answered.set_result(answer)
