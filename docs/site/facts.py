@@ -15,6 +15,8 @@ FAULTS = ("Fault", "Problem", "Rejected")
 CALLER = "client"
 """Where a code has no status: the caller's own."""
 SERIES = re.compile(r"panglot_[a-z_]+")
+OF_SCHEMAS = {"array", "boolean", "integer", "null", "number", "object", "string"}
+"""What `type` is in a JSON schema, which is no event."""
 NAMED_EVENTS = ("_event", "_tell", "named", "mark")
 """Functions whose arguments hold the name of a server-sent event."""
 
@@ -187,7 +189,9 @@ def worker_events() -> list[str]:
                         for key, value in zip(node.keys, node.values, strict=True)
                         if isinstance(key, ast.Constant) and key.value == "type" and isinstance(value, ast.Constant)
                     }
-    return sorted(kind for kind in types if isinstance(kind, str) and f'"{kind}"' in _read("panglot/engine"))
+    return sorted(
+        kind for kind in types - OF_SCHEMAS if isinstance(kind, str) and f'"{kind}"' in _read("panglot/engine")
+    )
 
 
 def sent_events() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import panglot
 from panglot.client import CallAnswer
 
-SCRIPTS = ("request", "requests", "RequestInfo", "File", "Response", "ClientError", "progress", "route")
+SCRIPTS = panglot.FOR_SCRIPTS
 
 
 def lines() -> Iterator[str]:
@@ -54,6 +54,8 @@ def _documented(thing: Any) -> Iterator[str]:
 
 
 def _signature(thing: Any) -> str:
+    if inspect.isclass(thing) and not inspect.isfunction(thing.__init__):
+        return "()"
     given = [item for item in inspect.signature(thing).parameters.values() if item.name != "self"]
     shown = [_parameter(item) for item in given]
     first_named = next((place for place, item in enumerate(given) if item.kind is item.KEYWORD_ONLY), None)
