@@ -150,7 +150,7 @@ class PlacedPage(NamedTuple):
     def named_in(self, parameters: dict[str, str], query: bytes, headers: Headers) -> tuple[str, str]:
         """The name and version of the model that a request names."""
         values = {name: value.encode("utf-8", "replace") for name, value in parameters.items()}
-        return model_named(self.page.model, values, query, headers)
+        return model_named(self.page.model, values, query, ())
 
 
 Found = list[tuple[PlacedPage, dict[str, str]]]

@@ -51,9 +51,9 @@ class ModelName:
     """Where a request names its model. The route is then shared by all models of the server that declare it.
 
     The front looks in the free segment, in the query, in the header, and in the JSON body, as far as each is declared,
-    and takes the first name it finds. A name that no model with this route has is answered 404 by
-    `Contract.unknown`, with the code `no_model` or `no_version` and the name in the fault's details. A request without
-    a name is for the default model, or for the only one.
+    and takes the first name it finds. A name that no model with this route has is answered 404 by `Contract.unknown`,
+    with the code `no_model` or `no_version` and the name in the fault's details. A request without a name is for the
+    default model, or for the only one.
     """
 
     segment: str = ""
@@ -152,7 +152,7 @@ class Page:
     methods: tuple[str, ...] = ("GET",)
     """The methods it takes. HEAD is answered wherever GET is."""
     model: ModelName | None = None
-    """Where requests name the model that the page is about, as on an InferRoute; fields of a body are not read."""
+    """Where requests name the model that the page is about, as on an InferRoute; headers and bodies are not read."""
 
 
 class RouteRefused(Exception):

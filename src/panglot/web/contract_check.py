@@ -32,8 +32,8 @@ def problems(contract: Contract) -> Iterator[str]:
         yield from _route(route)
     for page in contract.pages:
         yield from _path(page.path, page.methods, page.access, page.model)
-        if page.model is not None and page.model.field:
-            yield f"{page.path}: a page reads no field of a body"
+        if page.model is not None and (page.model.field or page.model.header):
+            yield f"{page.path}: a page reads no field of a body, and no header, for its model"
     for entry in contract.admin:
         yield from _path(entry.path, entry.methods, entry.access, None)
     for form in contract.token_forms:

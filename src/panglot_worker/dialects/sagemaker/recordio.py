@@ -40,7 +40,7 @@ def matrix(body: Any) -> Any:
     if all(row.keys is None for row in rows):
         return numpy.vstack([row.values for row in rows])
     sparse = library("scipy.sparse")
-    width = max(max([*row.shape[-1:], max(row.keys or [0]) + 1, 0]) for row in rows)
+    width = max(max([*row.shape[-1:], max(row.keys or [0]) + 1]) for row in rows)
     lines = [
         sparse.csr_matrix((row.values, ([0] * len(row.values), row.keys or range(len(row.values)))), shape=(1, width))
         for row in rows
