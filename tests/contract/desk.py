@@ -67,6 +67,8 @@ class Desk:
         return answers[1:]
 
     def in_progress(self) -> float:
+        if self.platform.stores_jobs:
+            return sum(self.server.metric("panglot_jobs", state=state) for state in ("queued", "running"))
         return self.server.metric("panglot_requests_in_progress")
 
     def deaths(self) -> float:

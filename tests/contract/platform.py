@@ -27,7 +27,17 @@ class Some(str):
         return isinstance(other, str) and re.fullmatch(self, other, re.DOTALL) is not None
 
 
+class Number(float):
+    """Stands in a form for every number."""
+
+    __hash__ = float.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) in (int, float)
+
+
 TEXT = Some(".+")
+NUMBER = Number()
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,8 @@ class Platform:
     """Whether its answers tell what the script raised."""
     goes_on: bool = False
     """Whether its server of its own lets a call finish that nobody waits for."""
+    stores_jobs: bool = False
+    """Whether every request becomes a job, and those that wait are in the store."""
     python: Callable[[], str] | None = None
     """Makes the interpreter of its workers, where ours lacks what they import; the row then belongs to the rest."""
     outside: Path | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from contract.platform import TEXT, Asked, Form, Order, Platform, Some, as_json, neutral
+from contract.platform import NUMBER, TEXT, Asked, Form, Order, Platform, Some, as_json, neutral
 from support import mlflow
 
 JSON, HTML, PLAIN = "application/json", "text/html; charset=utf-8", "text/plain; charset=utf-8"
@@ -597,6 +597,101 @@ MLFLOW = Platform(
 )
 
 
+# runpod
+
+
+JOB_ID = Some("sync-[0-9a-z]{26}-u1")
+
+
+def job(status: str, **more: Any) -> dict[str, Any]:
+    told = {"id": JOB_ID, "status": status, "workerId": TEXT}
+    return {**told, "delayTime": NUMBER, "executionTime": NUMBER, **more}
+
+
+def worker_error(status: int, message: str = TEXT) -> Form:
+    return Form(status, JSON, {"error": message})
+
+
+RUNPOD = Platform(
+    name="runpod",
+    package="runpod",
+    stores_jobs=True,
+    ask=lambda order: Asked("/runsync", as_json({"input": order})),
+    other_paths=("/v2/any-endpoint/runsync",),
+    answer=lambda number, twice: Form(200, JSON, job("COMPLETED", output=result(number, twice))),
+    tells_why=True,
+    credentials={"authorization": "Bearer rpa_a-key-of-the-platform"},
+    broken=Asked("/runsync", b"{"),
+    undecodable=Form(422, JSON, {"detail": [{"type": "json_invalid", "loc": ["body", 0], "msg": "JSON decode error",
+                                             "input": {}, "ctx": {"error": TEXT}}]}),
+    unauthorized=worker_error(401),
+    too_large=worker_error(413),
+    # The job goes on, and the client may ask for it.
+    timeout=Form(200, JSON, {"id": JOB_ID, "status": "IN_PROGRESS", "delayTime": NUMBER, "workerId": TEXT}),
+    failed=Form(200, JSON, job("FAILED", error=Some(".*a secret of the script.*"))),
+    died=Form(200, JSON, job("FAILED", error=TEXT)),
+    poisonous=Form(200, JSON, job("FAILED", error=TEXT)),
+    nan=Form(200, JSON, job("COMPLETED", output=result(1, None)), WARNED),
+    unknown=Form(404, JSON, {"detail": "Not Found"}),
+    wrong_method=Form(405, JSON, {"detail": "Method Not Allowed"}),
+    loading=worker_error(503),
+    draining=worker_error(503),
+    queue_full=worker_error(429),
+)  # fmt: skip
+
+
+# cog
+
+
+def prediction_of(order: Order) -> Asked:
+    return Asked("/predictions", as_json({"input": {"order": json.dumps(order)}}))
+
+
+def prediction_ended(status: str, output: Any, error: Any, metrics: Any, logs: str = "") -> Form:
+    shown = {"id": None, "version": None, "created_at": None, "started_at": TEXT, "completed_at": TEXT}
+    body = {"input": {"order": TEXT}, "output": output, **shown, "logs": Some(logs), "error": error}
+    return Form(200, JSON, {**body, "status": status, "metrics": metrics})
+
+
+def no_prediction(status: int) -> Form:
+    return Form(status, JSON, {"error": TEXT, "status": "failed"})
+
+
+def predicted_by_cog(number: Any, twice: Any) -> Form:
+    return prediction_ended("succeeded", result(number, twice), None, {"predict_time": NUMBER}, "(order .* waits\n)?")
+
+
+def cog_health(status: str, setup: dict[str, Any]) -> Form:
+    return Form(200, JSON, {"status": status, "setup": setup, "version": {"cog": TEXT}})
+
+
+SET_UP = {"started_at": TEXT, "completed_at": TEXT, "logs": "", "status": "succeeded"}
+COG = Platform(
+    name="cog",
+    package="cog",
+    ask=prediction_of,
+    answer=predicted_by_cog,
+    tells_why=True,
+    credentials={"authorization": "Token r8_a-token-of-the-platform"},
+    health={"/health-check": cog_health("READY", SET_UP)},
+    not_ready={"/health-check": cog_health("STARTING", {"started_at": None, "status": "starting", "logs": ""})},
+    leaving={"/health-check": cog_health("DEFUNCT", SET_UP)},
+    broken=Asked("/predictions", b"{"),
+    undecodable=Form(422, JSON, {"detail": [{"loc": ["body", 0], "msg": TEXT, "type": "value_error.jsondecode"}]}),
+    unauthorized=no_prediction(401),
+    too_large=no_prediction(413),
+    timeout=no_prediction(504),
+    failed=prediction_ended("failed", None, "a secret of the script", None),
+    died=no_prediction(500),
+    poisonous=no_prediction(422),
+    nan=prediction_ended("failed", None, TEXT, None),
+    unknown=Form(404, JSON, {"detail": "Not Found"}),
+    wrong_method=Form(405, JSON, {"detail": "Method Not Allowed"}),
+    loading=no_prediction(503),
+    queue_full=no_prediction(503),
+)
+
+
 # acme, which comes from outside
 
 
@@ -632,5 +727,6 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, SAGEMAKER, TRUSS, MLFLOW, TORCHSERVE, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, SAGEMAKER, TRUSS, MLFLOW, TORCHSERVE, RUNPOD,
+    COG, OUTSIDE,
 )  # fmt: skip

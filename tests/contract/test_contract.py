@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from support.wire import Wire
 WAYS: dict[str, Way] = {"processes": serving}
 """How servers are started; one that is added has every test run over all platforms once more."""
 LARGEST = 4096
-SHARED = ("--max-body", str(LARGEST), "--queue", "8", "--slots", "4", "--on-leave", "interrupt")
+SHARED = ("--max-body", str(LARGEST), "--queue", "8", "--slots", "4", "--on-leave", "interrupt", "--jobs-queued", "8")
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -199,9 +200,10 @@ def test_a_life_from_loading_to_draining(opener: Opener, gate: Gate, tmp_path: P
     """
     model = Gate(tmp_path / "model")
     with opener.loading_after(model), opener(ready=False) as desk:
-        is_loading(desk)
+        waiting = is_loading(desk)
         model.open()
         desk.server.wait_ready()
+        assert all(desk.right(1, future.result(AT_ONCE)) for future in waiting)
         survives_a_death(desk, Gate(tmp_path / "death"))
         refuses_what_is_poisonous(desk)
         is_drained(desk, gate)
@@ -230,13 +232,16 @@ def refuses_what_is_poisonous(desk: Desk) -> None:
     assert desk.deaths() == before + 3
 
 
-def is_loading(desk: Desk) -> None:
-    """Alive, not ready, and requests are told to come again."""
+def is_loading(desk: Desk) -> list[Future[httpx.Response]]:
+    """Alive, not ready, and requests are told to come again; those that are jobs wait, and are given back."""
     assert desk.get("/v2/health/live").status_code == 200
     assert not_ready("loading").fits(desk.get("/v2/health/ready"))
     for path, form in {**desk.platform.health, **desk.platform.not_ready}.items():
         assert form.fits(desk.get(path)), path
+    if desk.platform.stores_jobs:
+        return [desk.later(desk.platform.ask({"id": 1}))]
     assert replace(desk.platform.loading, headers=RETRY).fits(desk.ask({"id": 1}))
+    return []
 
 
 def is_drained(desk: Desk, gate: Gate) -> None:

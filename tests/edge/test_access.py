@@ -60,6 +60,8 @@ SERVED = {
     "mlflow": "mlflow_any",
     "torchserve": "torchserve_echo",
     "sagemaker": "sagemaker_ops",
+    "runpod": "runpod_ops",
+    "cog": "cog_ops",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 

@@ -46,3 +46,13 @@ def test_requests_are_answered_while_the_queue_of_jobs_is_full_and_jobs_go_on() 
         assert counts["queued"] + counts["running"] > 0
         wait_until(lambda: server.client.get("/jobs").json()["counts"]["done"] == len(jobs), 60)
         wait_until(lambda: "panglot_jobs{" in server.client.get("/metrics").text, 10)
+
+
+def test_a_client_that_waits_for_its_job_is_no_request_for_which_other_jobs_wait() -> None:
+    waiting = {"prefer": "respond-async, wait=20"}
+    # Without a share, a job runs only on workers that no request is expected to need.
+    with serving("job_steps", "--workers", "1", "--jobs-share", "0") as server:
+        for _ in range(2):
+            assert server.client.post("/predict", json={"sleep": 1.5}, headers=waiting).status_code == 200
+        answer = server.client.post("/predict", json={}, headers={"prefer": "respond-async, wait=8"})
+        assert answer.status_code == 200

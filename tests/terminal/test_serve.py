@@ -24,11 +24,13 @@ EXAMPLES = ROOT / "examples"
 RIGHT = {
     "azureml": r'"digits": \[7, 3\]',
     "bare": '"probabilities":',
+    "cog": '"label":"friendly"',
     "digits": '"digit":7',
     "evals": '"class":"seven"',
     "megflow/digits": '"digit": ?7',
     "modelarts": r'"digits": \[7\]',
     "paddle": '"class_id":3',
+    "runpod": '"label":"friendly"',
     "sagemaker": r'"digits": \[7, 3\]',
     "tiinfer": r'"digits":\[7\]',
     "truss": r'"digits": \[7, 3\]',

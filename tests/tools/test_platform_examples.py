@@ -18,12 +18,14 @@ from support.server import panglot as command
 DIGITS = {"digits": [7, 3], "scores": [0.962, 0.991]}
 ANSWERS: dict[str, tuple[str, Any]] = {
     "azureml": ("request.json", DIGITS),
+    "cog": ("request.json", None),
     "hfendpoint": ("seven.png", None),
     "mlflow": (
         "serving_input_example.json",
         {"predictions": [{"digit": 7, "score": 0.962}, {"digit": 3, "score": 0.991}]},
     ),
     "paieas": ("seven.png", None),
+    "runpod": ("test_input.json", None),
     "sagemaker": ("request.json", DIGITS),
     "torchserve": ("request.json", {"label": "friendly", "score": 3}),
     "truss": ("request.json", DIGITS),

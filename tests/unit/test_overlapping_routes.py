@@ -16,6 +16,8 @@ OURS = {("POST", "/login"), ("POST", "/logout"), ("POST", "/reload")}
 """Panglot answers: a route that is free from its first segment on gives way to a fixed path."""
 OVERLAPS = {
     "azureml": BY_ACCEPT,
+    # The platform's own document, which its tools read.
+    "cog": BY_ACCEPT | {("GET", "/openapi.json")},
     "hfendpoint": BY_ACCEPT,
     "paieas": OURS,
     "tiinfer": BY_ACCEPT,

@@ -14,7 +14,7 @@ from panglot.client.answers import ACCEPT
 from panglot.client.attempts import Outgoing
 from panglot.client.errors import CallError
 from panglot.errors import StartError
-from panglot.inputs.addresses import server_address
+from panglot.inputs.addresses import OPENAPI, server_address
 from panglot.inputs.base import About, ClientRequest, Content, Given
 
 NOTHING = object()
@@ -31,7 +31,7 @@ class Address:
         except StartError as error:
             raise ValueError(str(error)) from None
         self.socket, self.base, self._server = address.socket, address.base, address
-        self.documents = [Outgoing("GET", path, {}) for path in address.documents]
+        self.documents = [Outgoing("GET", path, OPENAPI) for path in address.documents]
         """Requests for the server's description, the most specific first; after a 404 the next is sent."""
         token = os.environ.get("PANGLOT_TOKEN", "") if token is None else token
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -173,7 +173,7 @@ class LocalEngine:
 
     def _watch_load(self, seconds: float) -> None:
         """Learn how many requests are in the engine at a time, for the jobs beside them."""
-        total = sum(histogram.total for histogram in self.metrics.latency.values())
+        total = sum(histogram.total for histogram in self.metrics.latency.values()) - self.metrics.job_latency
         present = sum(not call.background for call in self.live)
         self.entrance.load.add(total / 1e6, present, seconds)
 

@@ -10,6 +10,8 @@ from panglot.errors import StartError
 from panglot.settings.loopback import UNIX
 
 DOCUMENT = "/openapi.json"
+OPENAPI = {"Accept": "application/vnd.oai.openapi+json, application/json"}
+"""What asks for Panglot's own document: a platform may have one of its own there."""
 MODEL = re.compile(r"/models/[^/?]+(?:/versions/[^/?]+)?(?=[/?]|$)")
 FIX = "such as http://127.0.0.1:8080, or unix:/run/panglot.sock"
 

@@ -140,8 +140,10 @@ class JobBoard:
         return self._is_open
 
     def stop_feeding(self) -> None:
-        """Start no further job: the server is stopping."""
+        """Start no further job: the server is stopping. Whoever waits for one that does not run is told so."""
         self._stopping = True
+        for name in self._watchers:
+            self._wake(name)
 
     async def close(self) -> None:
         """Give back the jobs that still run, as if they had never run, and close the store."""
@@ -257,6 +259,10 @@ class JobBoard:
         """Remove the body and the answer of a job that has ended. Raises JobTrouble."""
         return self._state(await self._checked(self.store.write, "erase", name))
 
+    def shorten(self, name: str, seconds: float) -> None:
+        """Store a job that has ended for so many seconds from now at most."""
+        self.store.write("shorten", name, seconds, then=lambda result: None)
+
     async def requeue(self, name: str, lifetime: float) -> JobState | None:
         """Queue a failed job once more; None where it has not failed. Raises JobTrouble."""
         job = await self._checked(self.store.write, "requeue", name, lifetime)
@@ -266,7 +272,7 @@ class JobBoard:
         return self._state(job)
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
-        """A job once it has ended, or as it is after so many seconds. Raises JobTrouble."""
+        """A job once it has ended, or as it is after so many seconds, or when the server stops. Raises JobTrouble."""
         until = time.monotonic() + seconds
         with self.watch(name) as changed:
             while True:
@@ -275,6 +281,12 @@ class JobBoard:
                 left = until - time.monotonic()
                 if state is None or state.job.is_ended or left <= 0:
                     return state
+                if self._stopping and name not in self.running:
+                    if self.durable:
+                        return state
+                    raise JobTrouble(
+                        UNAVAILABLE, "the server is stopping, and the job is not stored on disk: send it again"
+                    )
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), min(left, 60.0))
 

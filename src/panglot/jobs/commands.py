@@ -369,6 +369,12 @@ class JobTables:
         self.bytes -= job.size + job.answer_size
         return self.queries.get(name)
 
+    def shorten(self, name: str, seconds: float) -> None:
+        """Remove a job that has ended after so many seconds at most. One whose webhook is due stays, see `sweep`."""
+        job = self.queries.get(name)
+        if job is not None and job.is_ended:
+            self.database.execute("UPDATE job SET due = min(due, ?) WHERE seq = ?", (time.time() + seconds, job.seq))
+
     def requeue(self, name: str, lifetime: float) -> Job | None:
         """Queue a job that failed once more, with all its attempts; None where it has not failed or has no body."""
         job = self.queries.get(name)

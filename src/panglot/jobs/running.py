@@ -46,7 +46,9 @@ class JobCall(Call):
     ) -> None:
         super().__init__(quota)
         self.claimed = claimed
-        self.head, self.lane = claimed.head, claimed.lane
+        # The stored head is the request's; only now it is known which job it has become.
+        self.head = wire.Head.unpack(claimed.head)._replace(job=claimed.job.id.encode()).pack()
+        self.lane = claimed.lane
         self.request_id = claimed.head.partition(b"\0")[0]
         self.write_fault = write_fault
         self.ended = ended

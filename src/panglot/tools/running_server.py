@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.inputs.addresses import ServerAddress, server_address
+from panglot.inputs.addresses import OPENAPI, ServerAddress, server_address
 from panglot.inputs.base import About, ClientRequest
 from panglot.terminal.text import brief
 from panglot.tools.run.offline import OfflineReply
@@ -38,7 +38,7 @@ class RunningServer:
     def describe(self) -> About:
         """What the server says about itself. Of a server that is not Panglot only the given path is known."""
         for document in self.address.documents:
-            status, _, body = self._send("GET", document, {}, b"", LARGEST_PAGE)
+            status, _, body = self._send("GET", document, OPENAPI, b"", LARGEST_PAGE)
             if status != NOT_FOUND:
                 break
         known: dict[str, Any] = {}

@@ -66,6 +66,9 @@ class JobOptions:
     """Seconds that it may wait for a worker."""
     retain: float | None = None
     """Seconds that it is stored after its end."""
+    retain_answered: float | None = None
+    """Seconds that it is stored after the client that waited for its end has the answer; None: as `retain` says. For
+    routes whose requests are nearly all answered at once: their jobs would fill the store."""
     run_timeout: float = 0.0
     """The longest that one run may take; 0: as the settings say."""
     webhook: Webhook | None = None

@@ -20,6 +20,8 @@ STEP = 65536
 """Bytes that one search looks at: a thread that reads a large body lets the loop run in between."""
 LONGEST = 65536
 """Bytes of the longest value that is read."""
+TOO_LONG = object()
+"""Stands for a field of a large body that is there, and longer than that."""
 SPACE = re.compile(rb"[ \t\r\n]*+")
 IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 IN_VALUE = re.compile(rb'[^"\[\]{}]*+')
@@ -49,7 +51,8 @@ def read_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str,
 
 
 def scan_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str, Any]:
-    """The same for a large body, without building what is not wanted; of several with one name, the first."""
+    """The same for a large body, without building what is not wanted; of several with one name, the first. A value
+    that is too long to be built is TOO_LONG."""
     fields: dict[str, Any] = {}
     try:
         reader = _Reader(body, max_depth)
@@ -58,20 +61,19 @@ def scan_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str,
             key = reader.string()
             reader.expect(COLON)
             name = _loaded(key)
+            value = reader.value()
             if name in names and name not in fields:
-                fields[name] = _loaded(reader.value())
-            else:
-                reader.value()
+                fields[name] = TOO_LONG if len(value) > LONGEST else orjson.loads(value)
             reader.expect(COMMA)
     except (_Ends, IndexError, ValueError):
         pass
     return fields
 
 
-def _loaded(text: bytes) -> Any:
-    if len(text) > LONGEST:
+def _loaded(key: bytes) -> Any:
+    if len(key) > LONGEST:
         raise _Ends
-    return orjson.loads(text)
+    return orjson.loads(key)
 
 
 class _Reader:

@@ -199,6 +199,8 @@ class Head(NamedTuple):
     method: bytes = b"POST"
     segments: bytes = b""
     """The free segments of the path by name, written like a query; see `path_values`."""
+    job: bytes = b""
+    """The id of the job that this call runs; empty for a request that somebody waits for."""
     form: bytes = b""
     """For requests with tensors: their form, see `panglot_worker.v2`. Only they have the fields below."""
     model: bytes = b""

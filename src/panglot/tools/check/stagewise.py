@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from panglot import dialects
 from panglot.errors import StartError
 from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
@@ -67,7 +69,8 @@ async def check(
 
 
 def _compared(name: str, left: Side, right: Side, answers: list[Answer], tolerance: Tolerance) -> Compared:
-    mine, theirs = answers
+    keys = compared_keys(left.dialect) or compared_keys(right.dialect)
+    mine, theirs = (_of_keys(answer, keys) for answer in answers)
     sides = zip((left, right), answers, strict=True)
     failed = [f"{side.name}: {answer.error}" for side, answer in sides if answer.error]
     if failed:
@@ -78,6 +81,23 @@ def _compared(name: str, left: Side, right: Side, answers: list[Answer], toleran
     names = ordered(mine.stages, theirs.stages)
     stages = tuple(_stage(stage, mine, theirs, left.dialect == right.dialect, tolerance) for stage in names)
     return Compared(name, stages)
+
+
+def compared_keys(dialect: str) -> tuple[str, ...]:
+    """The keys of an answer that tell what the script has made of a request; empty where all of them do."""
+    known = dialects.known().get(dialect)
+    return getattr(known.load("request"), "COMPARED", ()) if known is not None and known.has("request") else ()
+
+
+def _of_keys(answer: Answer, keys: tuple[str, ...]) -> Answer:
+    """The answer with these keys alone; one that has none of them as it is, such as a refusal."""
+
+    def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
+        few = {key: value for key, value in values.items() if re.split(r"[.\[]", key, maxsplit=1)[0] in keys}
+        return few or dict(values)
+
+    stages = {name: chosen(values) if name == "final" else dict(values) for name, values in answer.stages.items()}
+    return dataclasses.replace(answer, final=chosen(answer.final), stages=stages)
 
 
 def _finals(mine: Answer, theirs: Answer, tolerance: Tolerance) -> tuple[Verdict, ...]:

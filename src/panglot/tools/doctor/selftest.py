@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from panglot.inputs.addresses import DOCUMENT, OPENAPI
 from panglot.inputs.base import About
 from panglot.inputs.curl_line import how_to, known_example
 from panglot.inputs.documented import Example, example_of
@@ -183,7 +184,8 @@ def last_words(server: PanglotProcess) -> str:
 
 
 def _send_example(server: PanglotProcess, port: int, result: SelfTestResult) -> None:
-    document = server.send(port, "GET", "/openapi.json", {}, None, SPARE)
+    # Where a platform has a document of its own at this path, this asks for the server's.
+    document = server.send(port, "GET", DOCUMENT, OPENAPI, None, SPARE)
     if document.status != 200:
         result.add("example", f"/openapi.json answers {document.status}", WARNING)
         return

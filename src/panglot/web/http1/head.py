@@ -218,6 +218,7 @@ class RequestHead:
             headers,
             b"POST",
             b"",
+            b"",
         )
         return b"\0".join((*own, target.form, target.model, target.version, length, self.encoding, accepted))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -17,7 +16,7 @@ from panglot.web.contract import JOBS, RouteRefused
 from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.head import RequestHead
 from panglot.web.http1.naming import find_model
-from panglot.web.job_contract import JobOptions, JobRequest, JobState, StoredAnswer
+from panglot.web.job_contract import FOREVER, JobOptions, JobRequest, JobState, StoredAnswer
 from panglot.web.jobs import asking, views
 from panglot.web.json_fields import SMALL, read_fields
 from panglot.web.paths import Destination
@@ -44,7 +43,7 @@ def job_exchange(
 class JobExchange(Exchange):
     """One request that may become a job. Its client may disconnect: the job goes on, unless it is attached."""
 
-    __slots__ = ("_attached", "_job", "_options", "_preference", "_request_headers")
+    __slots__ = ("_attached", "_job", "_options", "_patience", "_preference", "_request_headers")
 
     may_be_job = True
 
@@ -58,6 +57,8 @@ class JobExchange(Exchange):
     ) -> None:
         super().__init__(connection, connection.front, destination, began)
         self._preference = preference
+        self._patience = head.timeout(FOREVER)
+        """Seconds after which the client wants an answer, whatever has become of the job by then."""
         self._request_headers = head.headers
         self._options = JobOptions()
         self._job = ""
@@ -177,7 +178,7 @@ class JobExchange(Exchange):
         if self._is_gone():
             self._cancel_attached()
             return
-        wait = self._options.wait or 0.0
+        wait = min(self._options.wait or 0.0, self._patience)
         if wait > 0 and self.front.jobs is not None:
             task = asyncio.ensure_future(self._when_ended(job.id, wait, is_new))
             task.add_done_callback(_log_failure)
@@ -190,9 +191,8 @@ class JobExchange(Exchange):
     async def _when_ended(self, name: str, wait: float, is_new: bool) -> None:
         board = self.front.jobs
         assert board is not None
-        longest = wait if math.isinf(wait) else min(wait, asking.LONGEST_WAIT)
         try:
-            state = await board.wait(name, longest)
+            state = await board.wait(name, wait)
             answer = await board.answer(name) if state is not None and state.job.is_ended else None
         except JobTrouble as trouble:
             if not self._is_gone():
@@ -209,6 +209,8 @@ class JobExchange(Exchange):
 
     def _ended(self, state: JobState, answer: StoredAnswer | None) -> None:
         self._attached = False
+        if self._options.retain_answered is not None and self.front.jobs is not None:
+            self.front.jobs.shorten(state.job.id, self._options.retain_answered)
         extra = self._lines(state, is_new=True, ended=True)
         route = self.route.job
         try:
@@ -247,6 +249,12 @@ class JobExchange(Exchange):
         return lines if is_new else lines + b"idempotency-replayed: true\r\n"
 
     # Ending
+
+    def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
+        # A client that waits for a job's end wants no worker beside that of the job: else jobs would wait for it.
+        if self._job:
+            self.model.metrics.job_latency += total
+        super()._done(status, times, total)
 
     def cancel(self) -> None:
         """Let the request go: its client has disconnected. The job goes on, unless it is attached."""

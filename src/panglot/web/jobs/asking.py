@@ -15,6 +15,7 @@ from panglot.web.contract import RouteRefused
 from panglot.web.job_contract import JobOptions
 
 LONGEST_WAIT = 60.0
+"""The most seconds of a client's `Prefer: wait=N`. A platform whose contract has another limit says so itself."""
 LONGEST_KEY = 255
 WAIT = re.compile(r"wait=([0-9]{1,6})")
 GONE = Fault(410, "job_removed", "the job was removed")
@@ -50,7 +51,7 @@ def completed(
     """The options with what the request's own headers say where the dialect says nothing. Raises RouteRefused."""
     changes: dict[str, object] = {}
     if options.wait is None:
-        changes["wait"] = preference.wait or 0.0
+        changes["wait"] = min(preference.wait or 0.0, LONGEST_WAIT)
     if options.key is None and "idempotency-key" in headers:
         changes["key"] = _key(headers["idempotency-key"])
     webhook = options.webhook

@@ -282,10 +282,12 @@ function current(made) {
   }
 }
 
+/** Where a platform has a document of its own, this asks for the server's. */
+const DOCUMENT = "application/vnd.oai.openapi+json, application/json";
 let playground = null;
 
 async function begin() {
-  const [about, document] = await Promise.all([get("playground.json"), get("openapi.json")]);
+  const [about, document] = await Promise.all([get("playground.json"), get("openapi.json", DOCUMENT)]);
   const state = byId("state");
   state.className = `state ${about.state}`;
   say(state, about.state);

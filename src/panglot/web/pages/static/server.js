@@ -1,8 +1,8 @@
 // Asking the server that this page comes from.
 
 /** JSON of the server. A browser that is no longer logged in is shown the page anew, which asks for the token. */
-export async function get(path) {
-  const answer = await fetch(path, { headers: { accept: "application/json" } });
+export async function get(path, accept = "application/json") {
+  const answer = await fetch(path, { headers: { accept } });
   if (answer.status === 401) location.reload();
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
   return answer.json();

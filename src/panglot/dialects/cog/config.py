@@ -1,0 +1,86 @@
+"""The cog.yaml of a package: which class or function predicts, and what its image would have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panglot.packages import yaml_file
+from panglot.packages.yaml_file import YamlFile
+
+NAME = "cog.yaml"
+ENTRIES = ("predict", "run")
+FORM = 'predict: "predict.py:Predictor"'
+
+
+@dataclass(frozen=True)
+class Config:
+    """A cog.yaml that was read."""
+
+    folder: Path
+    file: YamlFile
+
+    @property
+    def key(self) -> str:
+        """The key that names the predictor; empty where there is none."""
+        return next((key for key in ENTRIES if self.file.table.get(key)), "")
+
+    @property
+    def entry(self) -> tuple[str, str]:
+        """The file and the class or function in it, which may be left out. Raises StartError."""
+        value = self.file.table.get(self.key)
+        if not isinstance(value, str):
+            raise self.file.error(f"{self.key} must be a text", self.key, fix=FORM)
+        script, _, name = value.partition(":")
+        if not script.endswith(".py") or ".." in Path(script).parts or Path(script).is_absolute():
+            problem = f"{self.key} names {script!r}, which is no script of this folder"
+            raise self.file.error(problem, self.key, fix=FORM)
+        return script, name.strip()
+
+    def section(self, key: str) -> dict[str, Any]:
+        value = self.file.table.get(key)
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def concurrency(self) -> int:
+        """How many predictions of an async method may run at once. Raises StartError."""
+        value = self.section("concurrency").get("max", 0)
+        if type(value) is not int or value < 0:
+            raise self.file.error("concurrency.max must be a number from 1", "concurrency", "max")
+        return value
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of the image, which are a list of NAME=VALUE."""
+        entries = self.file.table.get("environment")
+        pairs = [str(entry).partition("=") for entry in entries] if isinstance(entries, list) else []
+        return {name: value for name, separator, value in pairs if separator}
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What pip would install into the image."""
+        listed = self.section("build").get("python_packages")
+        return tuple(str(entry) for entry in listed) if isinstance(listed, list) else ()
+
+    def hints(self) -> Iterator[str]:
+        """One line for each thing that its image would have."""
+        build = self.section("build")
+        listed = build.get("system_packages")
+        if isinstance(listed, list) and listed:
+            names = " ".join(map(str, listed))
+            yield f"{self._line('system_packages')} wants system packages: apt-get install {names}"
+        if build.get("run"):
+            yield f"{self._line('run')} has commands for the image, which are not run here: run them by hand"
+        if build.get("gpu") and not Path("/proc/driver/nvidia").exists():
+            yield f"{self._line('gpu')} wants a GPU, and this machine has none"
+
+    def _line(self, key: str) -> str:
+        return f"{NAME}:{self.file.line('build', key)}"
+
+
+def read(folder: Path) -> Config | None:
+    """The cog.yaml of a folder; None where there is none. Raises StartError."""
+    file = folder / NAME
+    return Config(folder, yaml_file.read(file)) if file.is_file() else None

@@ -1,0 +1,85 @@
+"""The cog dialect: cog.yaml that names a predictor, or a script with a class over `cog.BasePredictor`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from panglot.dialects.cog import config as configs
+from panglot.dialects.cog import predictor
+from panglot.dialects.cog.config import Config
+from panglot.dialects.cog.predictor import PredictorCode
+from panglot.errors import StartError, near
+from panglot.packages.package import Package
+
+LOOKS_FOR = "cog.yaml with predict: or run:, or a script with a class over cog.BasePredictor"
+USUAL = ("predict.py", "run.py")
+MOST_SCRIPTS = 100
+FETCH_BYTES = 256 << 20
+"""The largest file that a request may name by its address, unless a setting says otherwise."""
+
+
+def detect(path: Path) -> Package | None:
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
+    folder = path if path.is_dir() else path.parent
+    if path.is_file() and path.name != configs.NAME and path.suffix != ".py":
+        return None
+    config = configs.read(folder)
+    if config is not None and config.key and (path.suffix != ".py" or _is_entry(path, config)):
+        script, name = config.entry
+        if not (folder / script).is_file():
+            raise config.file.error(f"there is no {script}", config.key, fix="name the script that predicts")
+        return _package(folder, predictor.by_name(folder / script, name), config)
+    code = predictor.by_base(path) if path.suffix == ".py" else _without_config(folder)
+    return _package(code.script.parent, code, None) if code is not None else None
+
+
+def _is_entry(path: Path, config: Config) -> bool:
+    return path == config.folder / config.entry[0]
+
+
+def _without_config(folder: Path) -> PredictorCode | None:
+    """The predictor of a folder without cog.yaml: in the script with the usual name, or in the only one."""
+    scripts = sorted(folder.glob("*.py"), key=lambda path: (path.name not in USUAL, path.name))[:MOST_SCRIPTS]
+    codes = [code for path in scripts if (code := predictor.by_base(path)) is not None]
+    if len(codes) > 1 and codes[0].script.name not in USUAL:
+        raise StartError(
+            f"{' and '.join(code.script.name for code in codes)} could both be the predictor",
+            file=str(folder),
+            fix=f"name one: panglot serve {near(str(codes[0].script))}",
+        )
+    return codes[0] if codes else None
+
+
+def _package(folder: Path, code: PredictorCode, config: Config | None) -> Package:
+    shown = code.script.relative_to(folder)
+    named = (f"{configs.NAME}:{config.file.line(config.key)} names it",) if config is not None else ()
+    environment = config.environment if config is not None else {}
+    limit = os.environ.get("COG_MAX_CONCURRENCY", "")
+    concurrency = int(limit) if limit.isdecimal() else config.concurrency if config is not None else 0
+    requirements = config.section("build").get("python_requirements") if config is not None else None
+    packages = config.packages if config is not None else ()
+    is_named = (
+        isinstance(requirements, str) and requirements != "requirements.txt" and (folder / requirements).is_file()
+    )
+    return Package(
+        name=folder.name,
+        folder=folder,
+        script=code.script,
+        dialect="cog",
+        entry=f"{code.name}.{code.method}" if code.method else code.name,
+        reasons=(f"{shown}:{code.line} defines {code.name}", *named),
+        problems=tuple(config.hints()) if config is not None else (),
+        config=file if (file := folder / "panglot.toml").is_file() else None,
+        # The platform's answers hold no NaN: a prediction with one fails. Its inputs are videos as well as pictures. It
+        # raises CancelationException in a prediction that is cancelled, or whose client has left.
+        defaults={"nan": "error", "fetch_bytes": FETCH_BYTES, "on_leave": "interrupt"},
+        options={
+            "class": code.name,
+            "secrets": code.secrets,
+            "concurrency": concurrency,
+            "healthcheck": b"healthcheck" in code.script.read_bytes(),
+        },
+        environment={name: os.environ.get(name) or value for name, value in environment.items()},
+        installs=(*((("-r", str(requirements)),) if is_named else ()), *((packages,) if packages else ())),
+    )

@@ -1,0 +1,100 @@
+"""A prediction as clients see it.
+
+What the worker has stored is the whole prediction as JSON without its id, or events of which the last one has it. The
+id is put before it as bytes: outputs may have many megabytes, and the front never parses them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from panglot.jobs.job import CANCELLED, RUNNING, Job
+from panglot.web.job_contract import JobState, PlatformAnswer, StoredAnswer
+from panglot.web.jobs.views import moment, own_of
+
+JSON = b"application/json"
+OUTPUT, COMPLETED = b"event: output\ndata: ", b"event: completed\ndata: "
+"""What the events of a predictor that yields its outputs begin with."""
+
+
+def key(name: str) -> str:
+    """The key of a job whose client has chosen the id of its prediction."""
+    return f"prediction:{name}"
+
+
+def shown_id(job: Job) -> str:
+    """The id by which clients know a prediction: their own, or that of the job."""
+    return str(own_of(job).get("id") or job.id)
+
+
+def status(job: Job) -> str:
+    """The platform's name for the state of a job that has no answer."""
+    if not job.is_ended:
+        return "processing" if job.state == RUNNING else "starting"
+    return "canceled" if job.state == CANCELLED else "failed"
+
+
+def without_answer(state: JobState) -> dict[str, Any]:
+    """A prediction that has no answer of its script, or not yet."""
+    job = state.job
+    message = job.error["message"] if job.error else None
+    return {
+        "input": own_of(job).get("input", {}),
+        "output": None,
+        "started_at": moment(job.started),
+        "completed_at": moment(job.ended),
+        "logs": state.printed,
+        "error": message if job.is_ended else None,
+        "status": status(job),
+        "metrics": None,
+    }
+
+
+def whole(state: JobState, answer: StoredAnswer | None) -> bytes:
+    """The prediction that a worker has stored, as JSON; empty where it has stored none."""
+    # Where the engine has answered in its place, what is stored is the answer for that fault.
+    if answer is None or state.job.error is not None or answer.status not in (200, 500):
+        return b""
+    if not answer.ends:
+        return answer.body
+    last = answer.part(len(answer.ends) - 1)
+    return last[len(COMPLETED) :].strip() if last.startswith(COMPLETED) else b""
+
+
+def body(state: JobState, answer: StoredAnswer | None, more: dict[str, Any] | None = None) -> bytes:
+    """A prediction with its id, its version, when it was accepted, and further fields."""
+    front = {"id": shown_id(state.job), "version": None, "created_at": moment(state.job.accepted), **(more or {})}
+    stored = whole(state, answer)
+    return joined(front, stored) if stored else to_json({**without_answer(state), **front})
+
+
+def joined(front: dict[str, Any], stored: bytes) -> bytes:
+    """Fields and a JSON object, which has other ones, as one."""
+    return to_json(front)[:-1] + b"," + stored[1:]
+
+
+def to_json(value: Any) -> bytes:
+    # What a script prints may hold lone surrogates, which UTF-8 cannot.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+# Answers of the routes
+
+
+def accepted(state: JobState) -> PlatformAnswer:
+    return PlatformAnswer(202, JSON, body(state, None))
+
+
+def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:
+    """A failed or cancelled prediction is an answer like any other; inputs that were refused are not."""
+    if answer is not None and state.job.error is not None:
+        # The engine has answered: a worker died, or a deadline has passed.
+        return PlatformAnswer(answer.status, JSON, body(state, None))
+    if answer is not None and 400 <= answer.status < 500:
+        return PlatformAnswer(answer.status, JSON, answer.body)
+    return PlatformAnswer(200, JSON, body(state, answer))
+
+
+def webhook(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
+    return body(state, answer)

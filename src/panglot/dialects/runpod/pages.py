@@ -1,0 +1,147 @@
+"""What clients do with a job: look at it, read its stream, cancel it, run it again; and the endpoint's health.
+
+A POST on a short path is meant for the SDK's own server, which runs the job then and answers with its end. All others
+are answered at once, as the hosted API does.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.dialects.runpod import views
+from panglot.engine.call import Fault
+from panglot.web.contract import RouteRefused
+from panglot.web.job_contract import ClientJobs, JobState, ModelJobs
+from panglot.web.models import Model
+
+LONGEST_WAIT = 300.0
+"""Seconds that the short paths wait for the end of a job."""
+NOT_FOUND = "Job ID not found"
+NO_STREAM = "Stream not supported, handler must be a generator."
+
+
+async def status(model: Model, request: Request) -> Response:
+    """A job, with its output, its error, or how far it is."""
+    jobs, state = _own(model, request), await _state(model, request)
+    if state is None:
+        return _not_found(request)
+    if _waits(request):
+        state = await jobs.wait(state.job.id, LONGEST_WAIT) or state
+    answer = await jobs.answer(state.job.id) if state.job.is_ended else None
+    return _answer(views.body(state, answer))
+
+
+async def stream(model: Model, request: Request) -> Response:
+    """What a generator has yielded since the last time; on the short path all of it, once it has ended."""
+    jobs, state = _own(model, request), await _state(model, request)
+    if state is None:
+        return _not_found(request)
+    if not model.api.get("streams"):
+        return _json({"id": views.shown_id(state.job), "status": "FAILED", "error": NO_STREAM})
+    waits = _waits(request)
+    if waits:
+        state = await jobs.wait(state.job.id, LONGEST_WAIT) or state
+    # The state first, then the parts: a client stops at an ended job without parts, and must not miss the last ones.
+    parts = await (jobs.parts(state.job.id) if waits else jobs.new_parts(state.job.id))
+    yields = b",".join(part for part in parts if part.startswith(views.OUTPUT))
+    told = views.fields(state)
+    if views.status(state.job) in ("FAILED", "TIMED_OUT"):
+        failure = json.loads(views.result(state, await jobs.answer(state.job.id)))
+        told["error"] = failure.get("error")
+    return _answer(views.joined(told, b'{"stream":[' + yields + b"]}"))
+
+
+async def cancel(model: Model, request: Request) -> Response:
+    """Cancel a job. One that has ended stays as it is."""
+    state = await _state(model, request)
+    cancelled = await _own(model, request).cancel(state.job.id) if state is not None else None
+    if cancelled is None:
+        return _not_found(request)
+    return _json({"id": views.shown_id(cancelled.job), "status": views.status(cancelled.job)})
+
+
+async def retry(model: Model, request: Request) -> Response:
+    """Queue a job that has failed once more, with its id and input."""
+    state = await _state(model, request)
+    if state is None:
+        return _not_found(request)
+    again = await _own(model, request).retry(state.job.id)
+    if again is None:
+        return _json({"error": f"the job is {views.status(state.job)}: only a job that failed runs again"}, 400)
+    return _json({"id": views.shown_id(again.job), "status": views.status(again.job)})
+
+
+def health(model: Model, request: Request) -> Response:
+    """How many jobs are stored by their states, and what the workers do."""
+    counts = _jobs(model).counts()
+    workers = model.engine.workers()
+    ready = [worker for worker in workers if worker["state"] == "ready"]
+    running = [worker for worker in ready if worker["in_flight"]]
+    told = {
+        "jobs": {
+            "completed": counts["done"],
+            "failed": counts["failed"] + counts["expired"] + counts["interrupted"],
+            "inProgress": counts["running"],
+            "inQueue": counts["queued"],
+            "retried": 0,
+        },
+        "workers": {
+            "idle": len(ready) - len(running),
+            "initializing": sum(worker["state"] in ("starting", "loading") for worker in workers),
+            "ready": len(ready),
+            "running": len(running),
+            "throttled": 0,
+        },
+    }
+    return _json(told)
+
+
+async def purge_queue(model: Model, request: Request) -> Response:
+    """Cancel all jobs that wait."""
+    return _json({"removed": await _own(model, request).purge(), "status": "completed"})
+
+
+# Helpers
+
+
+def _jobs(model: Model) -> ModelJobs:
+    if model.jobs is None:
+        raise RouteRefused(Fault(503, "jobs_unavailable", "this server stores no jobs", 10))
+    return model.jobs
+
+
+def _own(model: Model, request: Request) -> ClientJobs:
+    """The jobs that the client of a request may see."""
+    return _jobs(model).of(request)
+
+
+async def _state(model: Model, request: Request) -> JobState | None:
+    """The job that a path names, if it is the client's own."""
+    name = views.stored_id(request.path_params["id"])
+    return await _own(model, request).find(name) if name else None
+
+
+def _is_hosted(request: Request) -> bool:
+    return "endpoint" in request.path_params
+
+
+def _waits(request: Request) -> bool:
+    return request.method == "POST" and not _is_hosted(request)
+
+
+def _not_found(request: Request) -> Response:
+    """The SDK's server answers 200 here, the hosted API 404."""
+    told = {"id": request.path_params["id"], "status": "FAILED", "error": NOT_FOUND}
+    return _json(told, 404 if _is_hosted(request) else 200)
+
+
+def _json(value: Any, code: int = 200) -> Response:
+    return _answer(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), code)
+
+
+def _answer(body: bytes, code: int = 200) -> Response:
+    return Response(body, code, media_type="application/json")

@@ -1,0 +1,218 @@
+"""Predictors of Cog, the form of models on Replicate: a class with `setup` and `predict`, or a function."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, AsyncIterator, Callable, Dict, Iterator, Tuple, Union
+
+from panglot_worker.bodies import codec
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
+from panglot_worker.dialects.cog import answers, schema
+from panglot_worker.dialects.cog.files import Files
+from panglot_worker.dialects.cog.kinds import BadValue
+from panglot_worker.dialects.cog.prediction import Prediction, now
+from panglot_worker.dialects.cog.predictor import Predictor
+from panglot_worker.dialects.cog.signature import BadInput
+from panglot_worker.errors import ClientError, described, message_of
+from panglot_worker.items.capturing import Capture
+from panglot_worker.line import wire
+from panglot_worker.line.description import Description
+from panglot_worker.scripts.loading import script_traceback
+
+HEALTH = b"/health-check"
+CONCURRENT = "panglot_worker.items.concurrent:serve"
+EVENTS = "text/event-stream"
+NO_STREAM = "This model does not support streaming responses. Add @cog.streaming to predict() to enable SSE."
+
+
+class Cog(Dialect):
+    """Serves one predictor: a prediction at a time on the main thread, or several where its method is awaited."""
+
+    captured_output = 65536
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        self.shows_traceback = bool(package.settings.get("dev"))
+        self.predictor: Predictor
+        self.setup: Dict[str, Any] = {}
+
+    # Loading
+
+    def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script, construct its predictor and run `setup()`. Raises ScriptError."""
+        progress("importing " + os.path.basename(self.package.script))
+        began, capture = now(), Capture(self.port, self.captured_output)
+        with capture.listening():
+            self.predictor = Predictor(self.package)
+            if self.package.does("inference"):
+                progress("running setup()")
+                self.settled(self.predictor.set_up())
+            self.setup = {"started_at": began, "completed_at": now(), "logs": capture.text, "status": "succeeded"}
+        infer: Callable[[Any], Any] = self._infer
+        if self.predictor.is_async:
+            self.server = CONCURRENT
+            self.slots = self.predictor.concurrency or int(self.package.options.get("concurrency") or 1)
+            infer = self._infer_awaited
+        stages = Stages(decode=self.decode, infer=infer, encode=self.encode)
+        if not self.package.options.get("healthcheck"):
+            return stages
+        health = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
+        return stages._replace(by_route={HEALTH: health})
+
+    def describe(self) -> Description:
+        """The inputs as a schema, with an example of their defaults; and the platform's own document."""
+        signature = self.predictor.signature
+        inputs = schema.input_schema(signature)
+        for name, enumeration in schema.choices(signature).items():
+            inputs["properties"][name] = {
+                **{key: value for key, value in inputs["properties"][name].items() if key != "allOf"}, **enumeration,
+            }  # fmt: skip
+        example = self.predictor.example()
+        return {
+            "entry": self.predictor.entry,
+            "summary": self.predictor.summary,
+            "request_schema": {"type": "object", "properties": {"input": inputs}},
+            "request_types": [codec.JSON],
+            "example": {"kind": "json", "value": {"input": example}} if example is not None else None,
+            "platform": {"openapi": schema.document(signature), "setup": self.setup},
+        }
+
+    # A prediction
+
+    def decode(self, request: Request) -> Prediction:
+        """The inputs, files fetched. Raises ClientError, for what is no request of this predictor."""
+        wants_events = EVENTS.encode() in request.head.accept
+        if wants_events and not self.predictor.streams:
+            raise ClientError(NO_STREAM, status=406)
+        body = answers.body_of(request, self.limits)
+        values = self.predictor.signature.read(body["input"] or {})
+        prediction = Prediction(body, request, self.predictor.shown(values), wants_events)
+        files = prediction.files = Files(self.package.settings)
+        request.context = prediction
+        try:
+            prediction.arguments = self.predictor.arguments(values, files)
+        except BadValue as error:
+            files.close()
+            where = ["body", "input", *error.args[1:]]
+            raise BadInput([{"loc": where, "msg": str(error.args[0]), "type": error.kind}]) from None
+        return prediction
+
+    def _comes_in_parts(self, prediction: Prediction) -> bool:
+        """Whether outputs are sent as they come: to a client that reads events, and to the store of jobs."""
+        return prediction.wants_events or (prediction.is_job and self.predictor.is_generator)
+
+    def _infer(self, prediction: Prediction) -> Any:
+        prediction.begin()
+        if self._comes_in_parts(prediction):
+            return self._events(prediction)
+        value = self.settled(self.predictor.function(**prediction.arguments))
+        return prediction.end(list(value) if self.predictor.is_generator else value)
+
+    async def _infer_awaited(self, prediction: Prediction) -> Any:
+        prediction.begin()
+        if self._comes_in_parts(prediction):
+            return self._awaited_events(prediction)
+        value = self.predictor.function(**prediction.arguments)
+        if self.predictor.is_generator:
+            return prediction.end([each async for each in value])
+        return prediction.end(await value)
+
+    # Answers
+
+    def encode(self, prediction: Prediction, request: Request) -> Answer:
+        """The prediction with its output; a file that is not there fails it. Raises EncodeError, OSError."""
+        try:
+            return self.json_answer(prediction.succeeded())
+        finally:
+            prediction.files.close()
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """A refused request, or a failed prediction: that is an answer, with status 200."""
+        if isinstance(error, ClientError):
+            return answers.refusal(error) or Problem(error.status, error.code, error.message)
+        prediction = request.context
+        if not isinstance(prediction, Prediction):
+            return super().failure(error, stage, request)
+        prediction.files.close()
+        return self._failed(prediction, error)
+
+    def _failed(self, prediction: Prediction, error: BaseException) -> Answer:
+        text = script_traceback(error) if self.shows_traceback else ""
+        # The store of jobs knows failed ones by their status; the front answers them with 200.
+        return self.json_answer(prediction.failed(message_of(error), text), 500 if prediction.is_job else 200)
+
+    def interruption(self) -> BaseException:
+        """The platform's own exception, which scripts catch to clean up."""
+        exception: BaseException = self.predictor.cog.CancelationException()
+        return exception
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """Whether the log need not tell a failure: one of the script it does, whatever its status."""
+        return isinstance(error, ClientError)
+
+    # Server-sent events
+
+    def _events(self, prediction: Prediction) -> Iterator[Tuple[str, Any]]:
+        """What happens to a prediction, as the platform's events."""
+        try:
+            yield prediction.started_event()
+            value = self.predictor.function(**prediction.arguments)
+            for index, each in enumerate(value if self.predictor.is_generator else [self.settled(value)]):
+                yield prediction.output_event(each, index)
+            yield prediction.completed_event(self.predictor.is_generator)
+        except Exception as error:
+            yield self._failed_event(prediction, error)
+        finally:
+            prediction.files.close()
+
+    async def _awaited_events(self, prediction: Prediction) -> AsyncIterator[Tuple[str, Any]]:
+        """The same on the event loop."""
+        try:
+            yield prediction.started_event()
+            value = self.predictor.function(**prediction.arguments)
+            if self.predictor.is_generator:
+                index = 0
+                async for each in value:
+                    yield prediction.output_event(each, index)
+                    index += 1
+            else:
+                yield prediction.output_event(await value, 0)
+            yield prediction.completed_event(self.predictor.is_generator)
+        except Exception as error:
+            yield self._failed_event(prediction, error)
+        finally:
+            prediction.files.close()
+
+    def _failed_event(self, prediction: Prediction, error: Exception) -> Tuple[str, Any]:
+        """The last event of a prediction that failed; the log has the traceback, as for any other."""
+        event = {"type": "failure", "item": prediction.request.id, "message": described(error)}
+        self.port.tell(wire.EVENT, {**event, "traceback": script_traceback(error)})
+        return prediction.failed_event(message_of(error))
+
+    def stream_type(self, request: Request) -> str:
+        return EVENTS
+
+    def encode_part(self, output: Any, content_type: str) -> bytes:
+        name, value = output
+        return b"event: %b\ndata: %b\n\n" % (name.encode(), bytes(self.json_answer(value).body))
+
+    # Health
+
+    def _health(self, value: None) -> Any:
+        """What the predictor's own check gives: whether it is healthy, or its error."""
+        checking = self.predictor.check_health()
+        return checking if self.predictor.is_async else self.settled(checking)
+
+    def _healthy(self, output: Any, request: Request) -> Answer:
+        status: Dict[str, Any] = {"status": "READY" if output is True else "UNHEALTHY", "setup": self.setup}
+        if output is not True:
+            status["user_healthcheck_error"] = output or "Healthcheck failed: user-defined healthcheck returned False"
+        return self.json_answer(status)
+
+
+def _nothing(request: Request) -> float:
+    return time.monotonic()
+
+
+DIALECT = Cog

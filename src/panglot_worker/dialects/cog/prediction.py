@@ -1,0 +1,103 @@
+"""One prediction: its inputs, its times, and how clients see it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Tuple
+
+from panglot_worker.dialects.base import Request
+from panglot_worker.dialects.cog import outputs
+from panglot_worker.dialects.cog.files import Files
+
+OWN = ("input", "id", "version", "created_at")
+"""Fields of a request that the prediction shows in a place of its own."""
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat()
+
+
+class Prediction:
+    """A request on its way through the predictor."""
+
+    def __init__(self, body: Dict[str, Any], request: Request, values: Dict[str, Any], wants_events: bool) -> None:
+        self.body = body
+        self.request = request
+        self.values = values
+        """The inputs as clients see them: with defaults, files as their addresses."""
+        self.wants_events = wants_events
+        self.arguments: Dict[str, Any] = {}
+        """The inputs as the script gets them."""
+        self.files: Files
+        self.started_at = now()
+        self._began = time.perf_counter()
+        self._seconds = 0.0
+        self._output: Any = None
+        self._outputs: List[Any] = []
+        self._scope: Any = None
+
+    @property
+    def is_job(self) -> bool:
+        return bool(self.request.head.job)
+
+    def begin(self) -> None:
+        """The script is called now."""
+        self.started_at, self._began = now(), time.perf_counter()
+        self._scope = sys.modules["cog.metrics"].begin_scope()
+
+    def end(self, output: Any) -> "Prediction":
+        """The script has answered."""
+        self._seconds = time.perf_counter() - self._began
+        self._output = output
+        return self
+
+    # What clients see
+
+    def succeeded(self) -> Dict[str, Any]:
+        """The prediction with its output. Raises OSError for a file that is not there."""
+        metrics = {"predict_time": self._seconds, **(self._scope.metrics if self._scope is not None else {})}
+        return self._shown("succeeded", outputs.plain(self._output), None, metrics, "")
+
+    def failed(self, error: str, traceback: str = "") -> Dict[str, Any]:
+        return self._shown("failed", None, error, None, traceback)
+
+    def _shown(self, status: str, output: Any, error: Any, metrics: Any, more_logs: str) -> Dict[str, Any]:
+        further = {name: value for name, value in self.body.items() if name not in OWN}
+        shown = {
+            **further,
+            "input": outputs.plain(self.values),
+            "output": output,
+            "id": self.body.get("id"),
+            "version": None,
+            "created_at": self.body.get("created_at"),
+            "started_at": self.started_at,
+            "completed_at": now(),
+            "logs": self.request.printed + more_logs,
+            "error": error,
+            "status": status,
+            "metrics": metrics,
+        }
+        if self.is_job:
+            # The front knows the id under which clients know the job, since when, and what its API calls a version.
+            del shown["id"], shown["version"], shown["created_at"]
+        return shown
+
+    # Events
+
+    def started_event(self) -> Tuple[str, Any]:
+        return "start", {"id": self.body.get("id"), "status": "processing"}
+
+    def output_event(self, value: Any, index: int) -> Tuple[str, Any]:
+        """An output as it comes. Raises OSError for a file that is not there."""
+        chunk = outputs.plain(value)
+        self._outputs.append(chunk)
+        return "output", {"chunk": chunk, "index": index}
+
+    def completed_event(self, is_list: bool) -> Tuple[str, Any]:
+        """The whole prediction."""
+        return "completed", self.end(self._outputs if is_list else self._outputs[0]).succeeded()
+
+    def failed_event(self, error: str) -> Tuple[str, Any]:
+        return "completed", self.failed(error)

@@ -1,0 +1,1 @@
+"""The SDK's modules that scripts import by name."""

@@ -1,0 +1,31 @@
+"""Replicate's own client, with a token."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import originals
+from support.server import serving
+
+CLIENT = Path(__file__).with_name("clients") / "replicate_client.py"
+
+
+@pytest.mark.document("cog.17")
+@pytest.mark.rest("installs Replicate's client")
+@pytest.mark.timeout(900)
+def test_replicates_client_creates_waits_streams_and_cancels() -> None:
+    python = originals.interpreter("replicate", "replicate==1.0.7")
+    with (
+        serving("cog_ops", "--workers", "1", env={"PANGLOT_TOKEN": "r8_secret"}) as ops,
+        serving("cog_stream", "--workers", "1", env={"PANGLOT_TOKEN": "r8_secret"}) as words,
+    ):
+        command = [python, str(CLIENT), ops.url, words.url, "r8_secret"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert {name: text for name, text in said.items() if text != "passed"} == {}
+    assert len(said) == 5
