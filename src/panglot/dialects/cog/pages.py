@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.dialects.cog import views
-from panglot.engine import engine as states
+from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.web.contract import RouteRefused
 from panglot.web.job_contract import ClientJobs, JobState
@@ -38,7 +38,9 @@ def health_check(model: Model, request: Request) -> Response:
     """Always 200: the status is in the body."""
     workers = model.engine.workers()
     ready = [worker for worker in workers if worker["state"] == "ready"]
-    status = {states.READY: "READY", states.DRAINING: "DEFUNCT"}.get(model.engine.state, "STARTING")
+    # One that sleeps takes predictions as well: the first one wakes it.
+    named = {states.READY: "READY", states.ASLEEP: "READY", states.DRAINING: "DEFUNCT"}
+    status = named.get(model.engine.state, "STARTING")
     if status == "READY" and ready and all(worker["in_flight"] for worker in ready):
         status = "BUSY"
     setup = platform(model).get("setup") or {"started_at": None, "status": "starting", "logs": ""}
