@@ -3,58 +3,24 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import json
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from panglot.jobs.webhooks import refusal, secrets_of, signature
+from support.receiver import Receiver, receiving
 from support.server import PACKAGES, Server, serving, wait_until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-class Receiver(http.server.ThreadingHTTPServer):
-    """Takes events; the first tries may be refused."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[dict[str, str], bytes]] = []
-        self.refused: list[str] = []
-        self.refuse = 0
-        super().__init__(("127.0.0.1", 0), Take)
-
-
-class Take(http.server.BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if self.server.refuse:
-            self.server.refuse -= 1
-            self.server.refused.append(self.headers["webhook-id"])
-            self.send_response(500)
-        else:
-            self.server.events.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            self.send_response(204)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    server = Receiver()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with receiving() as server:
+        yield server
 
 
 def test_the_signature_is_that_of_the_reference() -> None:
@@ -70,7 +36,7 @@ def test_only_hosts_that_are_named_may_be_called() -> None:
 
 
 def test_a_receiver_is_told_signed_and_again_after_a_refusal(receiver: Receiver, tmp_path: Path) -> None:
-    host = f"127.0.0.1:{receiver.server_address[1]}"
+    host = receiver.host
     flags = ("--jobs", str(tmp_path / "jobs"), "--webhook-allow", host)
     hook = f'http://{host}/hook?a=1; events="started completed"'
     with serving("job_steps", *flags, env={"PANGLOT_WEBHOOK_SECRET": SECRET}) as server:
@@ -92,7 +58,7 @@ def test_a_receiver_is_told_signed_and_again_after_a_refusal(receiver: Receiver,
 
 
 def test_an_event_that_was_refused_comes_again_after_a_crash_and_a_restart(receiver: Receiver, tmp_path: Path) -> None:
-    host = f"127.0.0.1:{receiver.server_address[1]}"
+    host = receiver.host
     flags = ("--jobs", str(tmp_path / "jobs"), "--webhook-allow", host)
     headers = {"prefer": "respond-async", "job-webhook": f"http://{host}/hook"}
     receiver.refuse = 1
