@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 from panglot.engine.call import Call
 from panglot.engine.pools.background import IN_SPARE, NO_JOB, ON_CREDIT, BackgroundQueue, InteractiveLoad
 from support.server import serving, wait_until
@@ -48,11 +51,14 @@ def test_requests_are_answered_while_the_queue_of_jobs_is_full_and_jobs_go_on() 
         wait_until(lambda: "panglot_jobs{" in server.client.get("/metrics").text, 10)
 
 
-def test_a_client_that_waits_for_its_job_is_no_request_for_which_other_jobs_wait() -> None:
-    waiting = {"prefer": "respond-async, wait=20"}
-    # Without a share, a job runs only on workers that no request is expected to need.
-    with serving("job_steps", "--workers", "1", "--jobs-share", "0") as server:
-        for _ in range(2):
-            assert server.client.post("/predict", json={"sleep": 1.5}, headers=waiting).status_code == 200
-        answer = server.client.post("/predict", json={}, headers={"prefer": "respond-async, wait=8"})
-        assert answer.status_code == 200
+def test_clients_that_wait_for_their_jobs_do_not_count_as_requests_that_need_workers() -> None:
+    with serving("job_steps", "--workers", "2") as server, ThreadPoolExecutor(4) as clients:
+
+        def ask(number: int) -> int:
+            headers = {"prefer": "respond-async, wait=60"}
+            return server.client.post("/predict", json={"sleep": 0.1, "n": number}, headers=headers).status_code
+
+        began = time.monotonic()
+        assert set(clients.map(ask, range(80))) == {200}
+    # 4 seconds of work for two workers. Taken for requests, they would leave their jobs one part in twenty: a minute.
+    assert time.monotonic() - began < 30

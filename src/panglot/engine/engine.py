@@ -173,7 +173,8 @@ class LocalEngine:
 
     def _watch_load(self, seconds: float) -> None:
         """Learn how many requests are in the engine at a time, for the jobs beside them."""
-        total = sum(histogram.total for histogram in self.metrics.latency.values()) - self.metrics.job_latency
+        # A client that waits for its job is no request beside it: the job would make way for itself.
+        total = sum(histogram.total for histogram in self.metrics.latency.values()) - self.metrics.waited_for_jobs
         present = sum(not call.background for call in self.live)
         self.entrance.load.add(total / 1e6, present, seconds)
 

@@ -85,8 +85,8 @@ class Metrics:
     def __init__(self) -> None:
         self.requests: defaultdict[tuple[str, int], int] = defaultdict(int)
         self.latency: defaultdict[str, Histogram] = defaultdict(Histogram)
-        self.job_latency = 0
-        """Microseconds of these latencies that are of requests which became jobs, and may have waited for the end."""
+        self.waited_for_jobs = 0
+        """Microseconds of `latency` in which clients waited for jobs to be stored or to end."""
         self.stages = tuple(Histogram() for _ in STAGES)
         self.pools: defaultdict[str, PoolMetrics] = defaultdict(PoolMetrics)
         """Pools by name, which is empty where the package has only one."""

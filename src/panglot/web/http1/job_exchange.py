@@ -251,9 +251,8 @@ class JobExchange(Exchange):
     # Ending
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
-        # A client that waits for a job's end wants no worker beside that of the job: else jobs would wait for it.
         if self._job:
-            self.model.metrics.job_latency += total
+            self.model.metrics.waited_for_jobs += total
         super()._done(status, times, total)
 
     def cancel(self) -> None:
