@@ -80,7 +80,7 @@ def costs(fronts: tuple[Front, Front], work: Callable[[Front, int], object]) -> 
 
 
 def test_jobs_that_wait_make_neither_submits_nor_polls_dearer_and_take_no_memory(tmp_path: Path) -> None:
-    flags = ("--workers", "1", "--drain", "1", "--jobs")
+    flags = ("--workers", "1", "--run-timeout", "7200", "--drain", "1", "--jobs")
     with (
         serving("job_steps", *flags, str(tmp_path / "few"), leaves="jobs that wait") as beside,
         serving("job_steps", *flags, str(tmp_path / "many"), leaves="jobs that wait") as server,

@@ -43,11 +43,15 @@ class JobFolder:
     def claim(self) -> None:
         """Make the folder where it is missing, and lock it. Raises StartError."""
         try:
-            if not self.path.exists():
+            missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
+            if missing:
                 self.path.mkdir(mode=0o700, parents=True)
-                sync_folder(self.path.parent)
+            for path in missing:
+                # Each: a folder whose name is lost takes all below it along.
+                sync_folder(path.parent)
             for name in (BODIES, ANSWERS):
                 (self.path / name).mkdir(mode=0o700, exist_ok=True)
+            sync_folder(self.path)
             self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             fix = "choose a folder that this user may write to"
