@@ -341,7 +341,7 @@ FULL_DISK = """
 import queue, sys
 from pathlib import Path
 from panglot.jobs.job import DISK, DONE, JobTrouble, JobLimits, NewJob, JobOutcome, new_id
-from support.job_store import Opened, new_job
+from panglot.jobs.store import JobStore
 
 store = JobStore(Path(sys.argv[1]) / "jobs", JobLimits(10**6, 10**10, 10**6))
 store.open()
