@@ -172,6 +172,44 @@ def test_lists_are_newest_first_and_go_on_by_number(opened: Opened) -> None:
     assert opened.read("listed", (DONE,), "", 0, 3) == []
 
 
+def test_a_clock_that_is_set_back_delays_nothing_and_ends_nothing(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, step = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + step[0])
+    before = [opened.submit(lifetime=600)[0] for _ in range(2)]
+    opened.write("claim", "m", 1)
+    opened.write("delay", before[0].seq, 1, opened.store.now() + 0.01)
+    step[0] = -7200.0
+    after, _ = opened.submit(lifetime=600, retain=600)
+    assert after.accepted >= before[1].accepted
+    time.sleep(0.02)
+    assert opened.write("sweep", opened.store.now()).queued == {"m"}, "the second attempt did not come in time"
+    claimed = opened.write("claim", "m", 5)
+    assert [each.job.id for each in claimed] == [before[0].id, before[1].id, after.id]
+    for each in claimed:
+        opened.write("finish", each.job.seq, each.job.attempts, JobOutcome(DONE, 200, b"", b"ok"))
+    assert opened.write("sweep", opened.store.now()) == ([], set())
+    assert opened.read("answer", after.id).body == b"ok"
+
+
+def test_after_a_restart_with_an_earlier_clock_jobs_are_there_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Opened(tmp_path / "jobs")
+    done, _ = opened.submit()
+    opened.run()
+    job, _ = opened.submit()
+    opened.store.close()
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 7200)
+    opened = Opened(tmp_path / "jobs")
+    assert opened.write("sweep", opened.store.now()) == ([], set())
+    assert opened.run().id == job.id
+    assert opened.read("answer", done.id).body == b"ok"
+    opened.store.close()
+
+
 # After the end of a server
 
 

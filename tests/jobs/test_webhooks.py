@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from panglot.jobs.webhooks import refusal, secrets_of, signature
+from panglot.jobs.board import JobBoard
+from panglot.jobs.job import DONE, DueWebhook, JobLimits, JobOutcome, NewJob, Webhook, new_id
+from panglot.jobs.webhooks import WebhookSender, refusal, secrets_of, signature
 from support.receiver import Receiver, receiving
 from support.server import PACKAGES, Server, serving, wait_until
 
@@ -76,3 +81,75 @@ def test_an_event_that_was_refused_comes_again_after_a_crash_and_a_restart(recei
     ((sent, body),) = receiver.events
     assert [sent["webhook-id"]] == receiver.refused == [f"evt_{job}_completed"]
     assert json.loads(body)["data"]["answer"] == {"echo": {"a": 1}}
+
+
+class Sending:
+    """One life of what tells receivers, without a server: its clock is a test's."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self.board = JobBoard(folder, JobLimits(100, 1 << 20, 100))
+        self.board.open()
+        self.board.start()
+        self.sender = WebhookSender(self.board, (host,), [], self._body)
+
+    async def _body(self, event: DueWebhook) -> bytes:
+        return b"{}"
+
+    async def ask(self, put: Callable[..., None], *arguments: Any) -> Any:
+        stored: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        put(*arguments, then=stored.set_result)
+        return await stored
+
+    async def one_done_job(self, url: str) -> str:
+        """The id of a job that is done, and whose receiver is to be told."""
+        job = NewJob(new_id(), "m", "/predict", b"", b"{}", webhook=Webhook(url))
+        store = self.board.store
+        await self.ask(store.submit, job)
+        (claimed,) = await self.ask(store.write, "claim", "m", 1)
+        await self.ask(store.write, "finish", claimed.job.seq, 1, JobOutcome(DONE, 200, b"", b"{}"))
+        return job.id
+
+    async def tell(self) -> None:
+        """Send all that is due now."""
+        self.sender.look()
+        while self.sender._looking or self.sender._tasks:
+            await asyncio.sleep(0.002)
+
+    async def close(self) -> None:
+        self.sender.close()
+        await self.board.close()
+
+
+def test_a_receiver_that_fails_for_an_hour_is_told_in_the_end_over_a_restart(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, ahead = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
+
+    async def minutes(sending: Sending, count: int) -> None:
+        for _ in range(count):
+            ahead[0] += 60
+            await sending.tell()
+
+    async def run() -> str:
+        sending = Sending(tmp_path / "jobs", receiver.host)
+        job = await sending.one_done_job(f"http://{receiver.host}/")
+        receiver.refuse = 1000
+        await sending.tell()
+        await minutes(sending, 20)
+        tried = len(receiver.refused)
+        assert 3 <= tried <= 4, "at once, after 5 s, 35 s and about 6 minutes; the next after half an hour"
+        await sending.close()
+        sending = Sending(tmp_path / "jobs", receiver.host)
+        await sending.tell()
+        assert len(receiver.refused) == tried, "a restart is no reason to tell it earlier"
+        await minutes(sending, 40)
+        assert len(receiver.refused) == tried + 1
+        receiver.refuse = 0
+        await minutes(sending, 150)
+        await sending.close()
+        return job
+
+    job = asyncio.run(run())
+    assert set(receiver.refused) == {f"evt_{job}_completed"}
+    assert [headers["webhook-id"] for headers, _ in receiver.events] == [f"evt_{job}_completed"]

@@ -125,7 +125,7 @@ class JobBoard:
         while True:
             await asyncio.sleep(SWEEP)
             if self.store.jobs:
-                swept = await self._ask(self.store.write, "sweep", time.time())
+                swept = await self._ask(self.store.write, "sweep", self.store.now())
                 if not isinstance(swept, JobTrouble):
                     for job in swept.expired:
                         self._has_ended(job)
@@ -393,7 +393,7 @@ class JobBoard:
                 return
             if end.code in TRIED_AGAIN and runner is not None and job.attempts < runner.attempts:
                 delay = FIRST_DELAY * 4 ** (job.attempts - 1) * random.uniform(0.8, 1.2)  # noqa: S311
-                self._finish(call, "delay", job.seq, job.attempts, time.time() + delay)
+                self._finish(call, "delay", job.seq, job.attempts, self.store.now() + delay)
                 return
             end = call.outcome(end)
         self._unstored += len(end.body)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +46,15 @@ ROW = "(?,?,?,?,?,?,?,0,0,0,?,NULL,NULL,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,0,NULL
 class JobTables:
     """The tables of jobs, and exact counts of what is in them."""
 
-    def __init__(self, database: sqlite3.Connection, folder: JobFolder | None, limits: JobLimits) -> None:
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        folder: JobFolder | None,
+        limits: JobLimits,
+        now: Callable[[], float],
+    ) -> None:
         self.database = database
+        self.now = now
         self.folder = folder
         self.limits = limits
         self.queries = JobQueries(database, folder)
@@ -94,7 +100,7 @@ class JobTables:
             if folder.low:
                 return
             if len(job.body) > IN_ROW:
-                line = about(job, time.time(), zlib.crc32(job.body))
+                line = about(job, self.now(), zlib.crc32(job.body))
                 self._filed[job.id] = self._file(folder, BODIES, job.id, line, job.body)
 
     def _file(self, folder: JobFolder, kind: str, name: str, *pieces: bytes) -> int:
@@ -119,7 +125,7 @@ class JobTables:
 
     def recover(self) -> int:
         """Decide about the jobs that ran when the server died; their number. In a transaction of its own."""
-        now = time.time()
+        now = self.now()
         running = [Job(*row) for row in self.database.execute(SELECT + "WHERE state = 1").fetchall()]
         for job in running:
             rerun = self.database.execute("SELECT rerun FROM job WHERE seq = ?", (job.seq,)).fetchone()[0]
@@ -157,7 +163,7 @@ class JobTables:
         }
         results: list[tuple[Job, bool] | JobTrouble] = []
         new: list[tuple[Job, NewJob]] = []
-        now = time.time()
+        now = self.now()
         for job in jobs:
             same = keys.get((job.owner, job.model, job.key)) if job.key is not None else None
             if same is not None:
@@ -246,7 +252,7 @@ class JobTables:
             (model, suspect is None, most + 8),
         ).fetchall()
         claimed: list[Claimed] = []
-        now = time.time()
+        now = self.now()
         for row in rows:
             if len(claimed) == most:
                 break
@@ -277,7 +283,7 @@ class JobTables:
         job = self._running(seq, attempt)
         if job is None:
             return None
-        body, filed, now = outcome.body, 0, time.time()
+        body, filed, now = outcome.body, 0, self.now()
         if len(body) > IN_ROW and self.folder is not None:
             filed = self._file(self.folder, ANSWERS, job.id, body)
         elif body:
@@ -307,7 +313,7 @@ class JobTables:
             return None
         self.database.execute("UPDATE job SET state = ?, due = ? WHERE seq = ?", (DELAYED, due, seq))
         self._move(job, DELAYED)
-        self._notify(job, "retrying", time.time())
+        self._notify(job, "retrying", self.now())
         return job._replace(state=DELAYED, due=due)
 
     def _running(self, seq: int, attempt: int) -> Job | None:
@@ -345,14 +351,14 @@ class JobTables:
         job = self.queries.get(name)
         if job is None or job.is_ended:
             return None if job is None else (job, False)
-        return self._end(job, CANCELLED, time.time(), None), True
+        return self._end(job, CANCELLED, self.now(), None), True
 
     def purge(self, model: str, owner: str | None = None) -> list[Job]:
         """Cancel the jobs of a model that wait: all, or those of an owner."""
         whose = "" if owner is None else " AND owner = ?"
         values = (model,) if owner is None else (model, owner)
         rows = self.database.execute(SELECT + "WHERE model = ? AND state IN (0, 6)" + whose, values).fetchall()
-        now = time.time()
+        now = self.now()
         return [self._end(Job(*row), CANCELLED, now, None) for row in rows]
 
     def erase(self, name: str) -> Job | None:
@@ -381,7 +387,7 @@ class JobTables:
         if job is None or job.state not in (FAILED, INTERRUPTED, EXPIRED) or not self.queries.has_body(job):
             return None
         self._remove_answer(job)
-        expires = time.time() + lifetime
+        expires = self.now() + lifetime
         self.database.execute(
             "UPDATE job SET state = 0, attempts = 0, crashes = 0, started = NULL, ended = NULL, due = ?, expires = ?, "
             "status = NULL, answer_head = NULL, answer_size = 0, answer_crc = NULL, answer_filed = 0, parts = NULL, "

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from panglot.errors import StartError
 from panglot.jobs import database
+from panglot.jobs.clock import SteadyClock
 from panglot.jobs.commands import JobTables
 from panglot.jobs.folder import NO_SPACE, JobFolder, is_remote, remove
 from panglot.jobs.job import DISK, UNAVAILABLE, JobLimits, JobTrouble, NewJob
@@ -60,6 +61,8 @@ class JobStore:
         self.folder = JobFolder(path) if path is not None else None
         self.durable = path is not None
         self.limits = limits
+        self.now = SteadyClock().now
+        """The time by which all that is stored is due."""
         self.counts: Counter[tuple[str, int]] = Counter()
         """Jobs by model and state, as of the last commit."""
         self.jobs = self.bytes = 0
@@ -95,7 +98,7 @@ class JobStore:
                 log.warning(
                     "--jobs %s is on a file system of the network: one server alone may use it", self.folder.path
                 )
-        self.tables = JobTables(opened.connection, self.folder, self.limits)
+        self.tables = JobTables(opened.connection, self.folder, self.limits, self.now)
         self._recover()
         self._thread = threading.Thread(target=self._run, name="panglot-jobs", daemon=True)
         self._thread.start()

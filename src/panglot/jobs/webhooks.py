@@ -90,7 +90,7 @@ class WebhookSender:
         """Send what is due, unless that is being done."""
         if not self._looking and self.board.is_used:
             self._looking = True
-            self.board.store.read("due_webhooks", time.time(), 100, then=self._due)
+            self.board.store.read("due_webhooks", self.board.store.now(), 100, then=self._due)
 
     def close(self) -> None:
         for task in self._tasks:
@@ -133,7 +133,7 @@ class WebhookSender:
         else:
             self.outcomes["failed"] += 1
             pause = max(PAUSES[event.attempts] * random.uniform(0.8, 1.2), retry_after)  # noqa: S311
-            write("postpone", event.number, time.time() + pause, fault, then=done.set_result)
+            write("postpone", event.number, self.board.store.now() + pause, fault, then=done.set_result)
         await done
 
     async def _post(self, event: DueWebhook, body: bytes) -> tuple[str, float]:

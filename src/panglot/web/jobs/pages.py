@@ -137,19 +137,28 @@ async def events(front: Front, request: Request) -> Response:
     state = await _state(front, request)
     given = request.headers.get("last-event-id", "")
     attempt, _, number = given.partition(".")
-    after = int(number) if number.isdigit() and attempt == str(state.job.attempts) else 0
+    begun_anew = bool(given) and attempt != str(state.job.attempts)
+    after = int(number) if number.isdigit() and not begun_anew else 0
     watching = contextlib.ExitStack()
     with refusing():
         changed = watching.enter_context(_board(front).watch(state.job.id))
     headers = {"cache-control": "no-store"}
-    stream = _events(front, state, after, changed, watching)
+    stream = _events(front, state, after, begun_anew, changed, watching)
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
 async def _events(
-    front: Front, state: JobState, sent: int, changed: asyncio.Event, watching: contextlib.ExitStack
+    front: Front,
+    state: JobState,
+    sent: int,
+    begun_anew: bool,
+    changed: asyncio.Event,
+    watching: contextlib.ExitStack,
 ) -> AsyncIterator[bytes]:
-    """The events of a job from its part `sent` on. An id is the attempt and how many parts came before."""
+    """The events of a job from its part `sent` on. An id is the attempt and how many parts came before.
+
+    A reader of an earlier attempt (`begun_anew`) hears of the new one before its parts, also when it has ended.
+    """
     board, name = _board(front), state.job.id
     shown: tuple[Any, ...] = ()
     progress: Any = None
@@ -166,7 +175,7 @@ async def _events(
                 attempt, sent = job.attempts, 0
             if (job.state, job.attempts) != shown:
                 shown = job.state, job.attempts
-                if not job.is_ended:
+                if not job.is_ended or begun_anew:
                     yield _event("state", f"{attempt}.{sent}", view(current))
             if current.progress is not None and current.progress != progress:
                 progress = current.progress

@@ -1,0 +1,20 @@
+"""The time by which jobs wait, expire and are removed."""
+
+from __future__ import annotations
+
+import time
+
+
+class SteadyClock:
+    """Seconds since 1970 that never go back while the server lives.
+
+    Where the machine's clock is set back, what is due stays due when it would have been. Where it is set forward, this
+    clock follows. After a restart it is the machine's clock again: what is due comes later then, and is never lost.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        self._ahead = max(self._ahead, time.time() - time.monotonic())
+        return time.monotonic() + self._ahead
