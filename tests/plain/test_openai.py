@@ -270,17 +270,36 @@ def test_one_of_several_models() -> None:
             assert (answer.choices[0].message.content, answer.model) == ("one ", "parrot")
             with pytest.raises(openai.NotFoundError):
                 client.chat.completions.create(model="chat", messages=said("one"))
-        # At the root are the routes of the default model, and that is the first named.
-        assert server.client.get("/v1/models").status_code == 404
-        assert server.client.post("/v1/chat/completions", json={}).status_code == 404
+        # Of the models that have them, the root's routes lead to the one that is named, or the only one.
+        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+            assert [model.id for model in client.models.list()] == ["parrot"]
+            assert client.models.retrieve("parrot").owned_by == "panglot"
+        assert server.client.post("/v1/chat/completions", json={"messages": said("one")}).json()["model"] == "parrot"
 
 
 @pytest.mark.parametrize("default", [True, False])
-def test_at_the_root_is_the_default_of_a_folder_of_models(tmp_path: Path, default: bool) -> None:
-    for name in ("chat", "function"):
-        shutil.copytree(PACKAGES / name, tmp_path / name)
-    with serving(Path(f"--models={tmp_path}"), *(("--default", "chat") if default else ())) as server:
-        body = {"model": "chat", "messages": said("one")}
-        at_root = server.client.post("/v1/chat/completions", json=body)
-        assert at_root.status_code == (200 if default else 404)
-        assert server.client.post("/models/chat/v1/chat/completions", json=body).status_code == 200
+def test_at_the_root_the_field_model_chooses_of_several(tmp_path: Path, default: bool) -> None:
+    for name, package in (("first", "chat"), ("second", "chat"), ("function", "function")):
+        shutil.copytree(PACKAGES / package, tmp_path / name)
+    options = ("--default", "first") if default else ()
+    with (
+        serving(Path(f"--models={tmp_path}"), *options) as server,
+        openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        assert {model.id for model in client.models.list()} == {"first", "second"}
+        for name in ("first", "second"):
+            assert client.models.retrieve(name).id == name
+            answer = client.chat.completions.create(model=name, messages=said("one"))
+            assert (answer.model, answer.choices[0].message.content) == (name, "one ")
+            parts = client.chat.completions.create(model=name, messages=said("one two"), stream=True)
+            assert {part.model for part in parts} == {name}
+            assert client.embeddings.create(model=name, input="abc").model == name
+        for name in ("function", "nobody"):
+            with pytest.raises(openai.NotFoundError) as refused:
+                client.chat.completions.create(model=name, messages=said("one"))
+            assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+            with pytest.raises(openai.NotFoundError):
+                client.models.retrieve(name)
+        unnamed = server.client.post("/v1/chat/completions", json={"messages": said("one")})
+        assert (unnamed.status_code, unnamed.json().get("model")) == ((200, "first") if default else (404, None))
+        assert client.with_options(base_url=f"{server.url}/models/second/v1").models.list().data[0].id == "second"

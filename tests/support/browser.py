@@ -146,7 +146,13 @@ class Browser:
     def wait(self, expression: str, seconds: float = 15) -> Any:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            value = self.run(expression)
+            try:
+                value = self.run(expression)
+            except AssertionError as error:
+                # A click may have led to another page, which takes the place of this one meanwhile.
+                if not any(words in str(error) for words in ("navigated", "context")):
+                    raise
+                value = None
             if value:
                 return value
             time.sleep(0.05)

@@ -16,6 +16,7 @@ from support.models import all_of, write_model
 from support.server import PACKAGES, Server, panglot, serving
 
 TOKEN = "of-clients"
+AUTH = {"Authorization": f"Bearer {TOKEN}"}
 READY = re.compile(r"(\S+(?: version \d+)?) is ready on (http\S+)")
 
 
@@ -63,6 +64,32 @@ def test_bench(printed: dict[str, str], name: str) -> None:
     done = panglot("bench", printed[name], *flags, env={"PANGLOT_TOKEN": TOKEN})
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["levels"]) == 1
+
+
+def test_check(printed: dict[str, str]) -> None:
+    here = str(PACKAGES / "modelarts_echo")
+    done = panglot("check", here, "1", "--against", printed["arts"], "--json", env={"PANGLOT_TOKEN": TOKEN})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["problem"] == ""
+
+
+def test_top(server: Server, printed: dict[str, str]) -> None:
+    for name in ("echo", "arts"):
+        assert server.client.post(
+            f"/models/{name}/predict" if name == "echo" else f"/models/{name}", json=1, headers=AUTH
+        )
+    done = panglot("top", printed["arts"], "--json", env={"PANGLOT_TOKEN": TOKEN})
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert {worker["model"] for worker in figures["workers"]} == {"arts"}
+    assert {request["model"] for request in figures["recent"]} == {"arts"}
+    done = panglot("top", printed["echo"], "--once", env={"PANGLOT_TOKEN": TOKEN, "COLUMNS": "100"})
+    assert done.stdout.splitlines()[0].startswith("echo  http")
+    whole = panglot("top", server.url, "--once", env={"PANGLOT_TOKEN": TOKEN, "COLUMNS": "100"})
+    assert "request" in whole.stdout
+    assert "model" in next(line for line in whole.stdout.splitlines() if line.startswith("request "))
+    done = panglot("top", f"{server.url}/models/nobody", "--once", env={"PANGLOT_TOKEN": TOKEN})
+    assert "has no model 'nobody'" in done.stderr
 
 
 def test_clients_of_python(printed: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from panglot.engine.interface import Trouble
 from panglot.metrics.counters import Metrics
-from panglot.web.pages.failures import Failures
+from panglot.web.pages.failures import Failures, Owner
 from panglot.web.pages.live import seen
 from panglot.web.pages.sampling import Counted, between, counted, percentile
 from support.server import Server, serving, wait_until
@@ -219,19 +219,20 @@ def test_rates_are_of_what_came_since() -> None:
 
 
 def test_failures_are_grouped_and_bounded() -> None:
-    failures, metrics = Failures(dev=True), Metrics()
+    failures, metrics = Failures(), Metrics()
+    owner = Owner("model", dev=True)
     routes = frozenset({"/predict"})
     troubles = [Trouble(float(n), f"id-{n}", "failed", "Traceback\nValueError: bad") for n in range(3)]
-    failures.update("", metrics, troubles, routes)
-    failures.update("", metrics, troubles[1:], routes)
+    failures.update(owner, metrics, troubles, routes)
+    failures.update(owner, metrics, troubles[1:], routes)
     assert [(group["what"], group["count"]) for group in failures.shown()] == [("ValueError: bad", 3)]
     failures.update(
-        "", metrics, [Trouble(float(n), f"id-{n}", "failed", f"ValueError: {n}") for n in range(500)], routes
+        owner, metrics, [Trouble(float(n), f"id-{n}", "failed", f"ValueError: {n}") for n in range(500)], routes
     )
     assert len(failures.shown()) == 100
     died = Trouble(1000.0, "", "worker 0 was killed by SIGKILL", "")
-    failures.update("", metrics, [died], routes)
-    assert failures.deaths == [died]
+    failures.update(owner, metrics, [died], routes)
+    assert failures.deaths == [(owner, died)]
     assert failures.shown()[0]["kind"] == "worker"
 
 

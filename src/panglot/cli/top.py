@@ -25,7 +25,8 @@ EVERY = 1.0
 def top(url: str, once: bool, as_json: bool) -> None:
     """Show what the server at URL does, second by second: the figures of its status page, in a terminal.
 
-    URL is http://127.0.0.1:8080 unless given. The token is that in PANGLOT_TOKEN. Ends with Ctrl-C.
+    URL is http://127.0.0.1:8080 unless given; with /models/NAME behind it the figures are those of one model. The
+    token is that in PANGLOT_TOKEN. Ends with Ctrl-C.
     """
     from panglot.tools import top as figures
 

@@ -46,6 +46,11 @@ class ServerAddress:
         return match[0] if match is not None else ""
 
     @property
+    def model_name(self) -> str:
+        """The name of the model that the address names, as it stands in the address; empty where it names none."""
+        return self.model.removeprefix("/models/").partition("/")[0]
+
+    @property
     def documents(self) -> tuple[str, ...]:
         """The paths of the documents that describe what the address names, the most specific first."""
         name = self.model.partition("/versions/")[0]

@@ -11,7 +11,7 @@ from panglot.errors import StartError
 from panglot.inputs.addresses import is_address
 from panglot.terminal.tables import Column, fitting
 from panglot.terminal.text import brief, visible
-from panglot.tools.running_server import RunningServer
+from panglot.tools.running_server import NOT_FOUND, RunningServer
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -35,10 +35,16 @@ def reached(url: str) -> RunningServer:
 
 
 def text(server: RunningServer) -> str:
-    """The figures of a server, as JSON. Raises StartError for a server that does not answer, or is not Panglot."""
-    status, body = server.get("/status.json")
+    """The figures of a server, or of the model that its address names, as JSON.
+
+    Raises StartError for a server that does not answer, has no such model, or is not Panglot.
+    """
+    name = server.address.model_name
+    status, body = server.get(f"/status.json?model={name}" if name else "/status.json")
     if status == 401:
         raise StartError(f"{server.address} wants a token", fix="set PANGLOT_TOKEN")
+    if status == NOT_FOUND and name:
+        raise StartError(f"{server.address} has no model '{name}'", fix="panglot top without /models/... shows all")
     if status != 200:
         raise StartError(f"{server.address} has no figures to show (status {status})", fix="is it a server of Panglot?")
     return body
@@ -81,12 +87,12 @@ def _screen(figures: dict[str, Any], url: str, width: int, height: int) -> Group
         parts.append(batches)
         used += 1
     left = height - used if height else 0
-    errors = _errors(figures["errors"], rows=min(ERRORS, max(1, (left - 3) // 2)) if height else ERRORS)
+    errors = _errors(figures, rows=min(ERRORS, max(1, (left - 3) // 2)) if height else ERRORS)
     if errors.row_count:
         parts += ["", errors]
         left -= errors.row_count + 2
     if not height or left > 2:
-        parts += ["", _requests(figures["recent"], width, rows=min(REQUESTS, left - 2) if height else REQUESTS)]
+        parts += ["", _requests(figures, width, rows=min(REQUESTS, left - 2) if height else REQUESTS)]
     return Group(*parts)
 
 
@@ -106,7 +112,7 @@ def lost(words: str, url: str) -> Group:
 def _head(figures: dict[str, Any], url: str) -> RenderableType:
     from rich.text import Text
 
-    known = [visible(model["name"]) for model in figures["about"]["models"]]
+    known = [visible(name) for name in _names(figures)]
     state, restarts = figures["state"], sum(figures["restarts"].values())
     facts = f"up {duration(figures['uptime'])}   {figures['answered']:,} answered   {figures['failed']:,} failed"
     facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
@@ -149,7 +155,7 @@ def _sizes(figures: dict[str, Any]) -> list[RenderableType]:
     lines: list[RenderableType] = []
     for size in figures.get("pools", ()):
         if "changes" in size:
-            several = len(figures["about"]["models"]) > 1
+            several = len(_names(figures)) > 1
             heading = " ".join(filter(None, (size["model"] if several else "", size["pool"], "workers")))
             last = [f"{clock(change['when'])} {change['before']} → {change['after']}: {change['why']}"
                     for change in size["changes"][-1:]]  # fmt: skip
@@ -170,7 +176,7 @@ WORKER = (
 
 def _workers(figures: dict[str, Any], width: int) -> Table:
     """A row for each worker; a column for the GPU's memory, where a worker uses any."""
-    several = len(figures["about"]["models"]) > 1
+    several = len(_names(figures)) > 1
     rows = []
     for worker in figures["workers"]:
         name = " ".join(str(part) for part in (worker["model"] if several else "", worker["pool"], worker["index"]))
@@ -191,34 +197,46 @@ def _batches(sizes: Sequence[tuple[int, int]]) -> str:
     return "batches of up to " + "   ".join(f"{most}: {count:,}" for most, count in sizes)
 
 
-def _errors(groups: Sequence[dict[str, Any]], rows: int) -> Table:
+def _names(figures: dict[str, Any]) -> list[str]:
+    """The models that the figures are of."""
+    about = figures["about"]
+    names = [str(model["name"]) for model in about["models"]]
+    return [str(about["model"])] if about.get("model") else list(dict.fromkeys(names))
+
+
+def _errors(figures: dict[str, Any], rows: int) -> Table:
     """What went wrong, grouped, workers that died among it."""
     from rich.text import Text
 
+    several = len(_names(figures)) > 1
     table = _table(("what went wrong", ""), ("count", "right"), ("last", ""))
-    for group in groups[:rows]:
-        table.add_row(Text(visible(group["what"])), f"{group['count']:,}", clock(group["last"]))
+    for group in figures["errors"][:rows]:
+        whose = f"{group['model']}: " if several and group.get("model") else ""
+        table.add_row(Text(visible(whose + group["what"])), f"{group['count']:,}", clock(group["last"]))
     return table
 
 
 REQUEST = (
-    Column("request"), Column("time", 1), Column("route", 2), Column("status", right=True),
+    Column("request"), Column("model"), Column("time", 1), Column("route", 2), Column("status", right=True),
     Column("total", right=True), Column("stages", 3, least=50),
 )  # fmt: skip
 
 
-def _requests(recent: Sequence[dict[str, Any]], width: int, rows: int) -> Table:
-    """The last requests, the latest first."""
-    latest = recent[-rows:][::-1]
+def _requests(figures: dict[str, Any], width: int, rows: int) -> Table:
+    """The last requests, the latest first; with a column for the model, where there are several."""
+    latest = figures["recent"][-rows:][::-1]
+    several = len(_names(figures)) > 1
     cells = []
     for entry in latest:
         stages = "  ".join(f"{name} {ms:.2f}" for name, ms in entry["stages"].items())
         name = visible(entry["id"])
         shown = name if len(name) <= ID else f"{name[: ID - 1]}…"
-        figures = (str(entry["status"]), f"{entry['total']:,.2f} ms", stages)
-        cells.append([shown, clock(entry["when"]), entry["route"], *figures])
+        times = (f"{entry['total']:,.2f} ms", stages)
+        model = (entry.get("model", ""),) if several else ()
+        cells.append([shown, *model, clock(entry["when"]), entry["route"], str(entry["status"]), *times])
     styles = ["red" if entry["status"] >= 500 else "yellow" if entry["status"] >= 400 else "" for entry in latest]
-    return _fitted(REQUEST, cells, width, styles)
+    columns = [column for column in REQUEST if several or column.heading != "model"]
+    return _fitted(columns, cells, width, styles)
 
 
 def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, styles: Sequence[str] = ()) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from panglot.web.access.tokens import FOR_BROWSERS
 from panglot.web.contract import (
     ADMIN,
     CONTROL,
+    INFER,
     METRICS,
     PUBLIC,
     AdminRoute,
@@ -85,7 +87,7 @@ def openapi(front: Front, request: Request) -> Response:
 def docs(front: Front, request: Request) -> Response:
     from panglot.web.documents.swagger import page
 
-    return page(front)
+    return page(front, pages.chosen(front, request))
 
 
 def docs_asset(front: Front, request: Request) -> Response:
@@ -117,6 +119,8 @@ ROUTES = (
     *pages.ROUTES,
     *job_pages.PAGES,
     Page(OF_MODEL, ADMIN, pages.model_page),
+    Page(f"{OF_MODEL}/docs", ADMIN, functools.partial(pages.model_page, path="docs")),
+    Page(f"{OF_MODEL}/status", ADMIN, functools.partial(pages.model_page, path="status")),
     Page(f"{OF_MODEL}/openapi.json", ADMIN, openapi),
     Page(f"{OF_MODEL}/metrics", METRICS, metrics),
 )
@@ -139,6 +143,8 @@ class PlacedPage(NamedTuple):
     subject: Front | Model
     named: NamedModels[Model] | None = None
     """Of a page that several models share: the one that a request names."""
+    of_all: bool = False
+    """Whether it is about all models of a dialect; the subject is one of them, whose platform words refusals."""
 
     def about(self, parameters: dict[str, str], query: bytes, headers: Headers) -> PlacedPage | None:
         """The page about the model that a request names; None where there is no such model."""
@@ -199,7 +205,7 @@ class App:
         """The routes at the root that administer models, each of one model of its dialect; the default's win."""
         models = (*self.front.models, *filter(None, [self.front.models.default]))
         routes = [(model, route) for model in models for route in model.contract.admin]
-        return [PlacedPage(self._as_page(model, route), model) for model, route in routes]
+        return [PlacedPage(self._as_page(model, route), model, of_all=True) for model, route in routes]
 
     def _as_page(self, model: Model, route: AdminRoute) -> Page:
         def answer(subject: Any, request: Request) -> Response | Awaitable[Response]:
@@ -272,6 +278,8 @@ class App:
         if page.access == CONTROL and not self.front.access.is_controllable:
             return subject.metrics, page.path, self._error(path, repository.OFF, request_id)
         model = subject.name if isinstance(subject, Model) else parameters.get("model", "")
+        # A key for some of the models opens a list of all, which leaves the others out.
+        model = "" if placed.of_all and page.access == INFER else model
         forms = subject.contract.token_forms if isinstance(subject, Model) else ()
         refusal = refusal_of(self.front, scope, Wanted(page.access, path, model), forms)
         if refusal is not None and refusal.status == 401:

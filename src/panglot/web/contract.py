@@ -68,6 +68,9 @@ class ModelName:
     """A top-level field of a JSON body that is the model's name. It is read at the root alone: a path behind the
     model's own has named it already. The path has no free segment. A name
     that no model has is answered by the route's own writer of errors."""
+    worker_checks: bool = False
+    """Whether the worker refuses a field that names another model. Then no body is read by the front of a server that
+    has one model."""
 
 
 @dataclass(frozen=True)

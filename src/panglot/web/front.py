@@ -27,8 +27,8 @@ ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 RECENT = 50
 
 
-Recent = tuple[float, bytes, str, int, int, int, tuple[int, int, int, int, int]]
-"""A request just answered, for the page: when, id, route, status, total and queue microseconds, stage times."""
+Recent = tuple[float, bytes, str, int, int, int, tuple[int, int, int, int, int], str]
+"""A request just answered, for the page: when, id, route, status, total and queue microseconds, stage times, model."""
 
 
 class Front:

@@ -171,8 +171,8 @@ class Paths:
     def _add(self, start: bytes, model: Model, route: InferRoute) -> None:
         if start and route.path == "/":
             self._add(start, model, dataclasses.replace(route, path="", target=route.target or "/"))
-        if route.fields and start:
-            # The path has named the model already.
+        if route.model is not None and route.fields and (start or (route.model.worker_checks and self._is_only(model))):
+            # The path has named the model already, or there is no other to name.
             route = dataclasses.replace(route, model=None)
         if route.is_free or (route.model is not None and not route.fields):
             self._share(start, model, route)
@@ -188,6 +188,10 @@ class Paths:
             else:
                 further = dataclasses.replace(destination, further=further_fields(method, {}))
                 self._others.setdefault(method, {}).setdefault(path, further)
+
+    def _is_only(self, model: Model) -> bool:
+        """Whether a model is the default and the only one. Without a default, nothing at the root leads to it."""
+        return len(self._models) == 1 and self._models.default is model
 
     def _methods(self, route: InferRoute) -> Iterator[bytes]:
         for method in route.methods:
@@ -245,7 +249,8 @@ class Paths:
 
     def named(self, route: InferRoute, fields: Mapping[str, Any]) -> Destination | Fault:
         """Where a request goes whose body names its model, by what the front has read of the body."""
-        name = fields.get(route.fields[0], "")
+        name = fields.get(route.fields[0])
+        name = "" if name is None else name
         shared = self._fields.get(route.path)
         destination = shared.find(name) if shared is not None and isinstance(name, str) else None
         return destination or unknown_model(self._models, name if isinstance(name, str) else "", "")

@@ -23,4 +23,9 @@ def contract(package: Package, settings: Settings) -> Contract:
     routes = [InferRoute(path, path, lane=path, whole_head=uses_request) for path in paths]
     routes += openai.routes(package.options)
     routes += [UPLOAD] if package.options.get("frames") else []
-    return Contract(routes=tuple(routes), error=neutral_error, pages=openai.pages(package.options))
+    return Contract(
+        routes=tuple(routes),
+        error=neutral_error,
+        pages=openai.pages(package.options),
+        admin=openai.lists(package.options),
+    )

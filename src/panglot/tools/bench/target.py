@@ -14,7 +14,7 @@ from panglot.recording.recording import Recording, request_bytes, why_not_sent
 from panglot.tools.doctor import selftest
 from panglot.tools.listening import listener, socket_listener
 from panglot.tools.run.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
-from panglot.tools.running_server import RunningServer
+from panglot.tools.running_server import NOT_FOUND, RunningServer
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
 TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")
@@ -125,7 +125,10 @@ class BenchTarget:
     def batches(self) -> Batches:
         """The batches there have been so far; none if the server does not count them."""
         with contextlib.suppress(StartError, ValueError):
-            status, text = self.client.get("/metrics")
+            # Of one of several models, those of that model alone.
+            status, text = self.client.get(f"{self.client.address.model}/metrics")
+            if status == NOT_FOUND:
+                status, text = self.client.get("/metrics")
             if status == 200:
                 return Batches.of(text)
         return Batches()

@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import panglot
 from panglot.engine import interface as states
@@ -81,6 +82,8 @@ NEUTRAL = (
 )
 
 
+BEHIND_MODEL = {"/", "/metrics", "/openapi.json", "/docs", "/status"}
+"""The neutral paths that every model has behind its own too."""
 BODILESS = ("GET", "DELETE", "OPTIONS", "HEAD")
 """Methods whose requests OpenAPI gives no body."""
 ASKING = ("example", "request_types", "request_schema", "autolog", "bytes")
@@ -94,22 +97,24 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
     """
     model = served[0][1]
     api = model.api
-    several = len({model.name for _, model in served}) > 1
+    models = list({model.name: model for _, model in served}.values())
+    several = len(models) > 1
     definitions = Definitions(_schemas())
+    paths = _paths(front, served, definitions)
     return {
         "openapi": "3.0.3",
         "info": {
-            "title": "Several models" if several else visible(model.package.name),
+            "title": "Several models" if several else visible(model.name if base else model.package.name),
             "version": panglot.__version__,
-            "description": _markdown(api.get("summary") or "Served by Panglot."),
+            "description": _several(models) if several else _markdown(api.get("summary") or "Served by Panglot."),
         },
         **({"servers": [{"url": base}]} if base else {}),
         "tags": [
-            {"name": "inference", "description": f"The script, served by the {model.package.dialect} dialect"},
+            *(_tags(models) if several else ({"name": "inference", "description": _dialect(model)},)),
             openapi.TAG,
             {"name": "server", "description": "The same on every package"},
         ],
-        "paths": _paths(front, served, definitions),
+        "paths": _of_server(paths, model) if base else paths,
         "components": _components(front, model, definitions.schemas),
         "x-panglot": {
             "dialect": model.package.dialect,
@@ -118,6 +123,29 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
             **({"models": [{"name": each.name, "version": each.version} for each in front.models]} if several else {}),
         },
     }
+
+
+def _dialect(model: Model) -> str:
+    return f"The script, served by the {model.package.dialect} dialect"
+
+
+def _tags(models: Sequence[Model]) -> list[Object]:
+    """A heading for each of several models, with what its author says."""
+    about = [(visible(model.name), _markdown(model.api.get("summary") or _dialect(model))) for model in models]
+    return [{"name": name, "description": text} for name, text in about]
+
+
+def _several(models: Sequence[Model]) -> str:
+    names = "\n".join(f"- [{_markdown(model.name)}](models/{quote(model.name)}/docs)" for model in models)
+    return f"Each model has a document of its own:\n\n{names}"
+
+
+def _of_server(paths: Object, model: Model) -> Object:
+    """The paths in a document of one of several models: those that are not behind the model's are at the root."""
+    own = [route.path for route in model.contract.routes] + [page.path for page in model.contract.pages]
+    for path in paths.keys() - {template(path).plain for path in own} - BEHIND_MODEL:
+        paths[path]["servers"] = [{"url": "/"}]
+    return paths
 
 
 def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Definitions) -> Object:
@@ -131,16 +159,19 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Defin
     stems += [start + page.path for start, _, page in pages for _ in page.methods]
     names = iter(operation_names(stems))
     paths: Object = {}
+    several = len({model.name for _, model in served}) > 1
     for start, model, route in routes:
         own: RouteDescription = model.api.get("routes", {}).get(route.path, model.api)
         for method in route.methods:
             operation = _infer(front, model, route, definitions.resolved(own), next(names), method)
             paths.setdefault(template(start + route.path).plain, {})[method.lower()] = operation
+            operation["tags"] = [visible(model.name)] if several else operation["tags"]
             if own is not model.api and own.get("summary"):
                 operation["summary"] = _markdown(own["summary"])
     for start, model, page in pages:
         for method in page.methods:
             operation = _native_page(front, model, page, next(names))
+            operation["tags"] = [visible(model.name)] if several else operation["tags"]
             paths.setdefault(template(start + page.path).plain, {})[method.lower()] = operation
     for model in dict.fromkeys(model for _, model in served):
         for path, methods in openapi.paths(model, functools.partial(_security, front)).items():

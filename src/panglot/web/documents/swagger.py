@@ -10,7 +10,7 @@ import panglot
 from panglot.engine.call import Fault
 from panglot.web.contract import neutral_error
 from panglot.web.front import Front
-from panglot.web.pages.routes import name_of, views
+from panglot.web.pages.routes import about, name_of, views
 from panglot.web.pages.shell import DOCS, link, shown
 
 if TYPE_CHECKING:
@@ -30,12 +30,13 @@ HEADERS = {
 ASSET_HEADERS = {"x-content-type-options": "nosniff", "cache-control": "private, max-age=86400"}
 
 
-def page(front: Front) -> Response:
-    """The page itself. It loads nothing but our assets and the document."""
+def page(front: Front, name: str) -> Response:
+    """The page itself, about all models or the one of this name. It loads nothing but our assets and the document."""
+    current = about(DOCS, name)
     text = front.assets.template("docs.html").substitute(
-        name=shown(name_of(front)),
+        name=shown(name_of(front, name)),
         version=panglot.__version__,
-        links="".join(link(view, view is DOCS) for view in views(front)),
+        links="".join(link(view, view.path == current.path) for view in views(front, name)),
     )
     return HTMLResponse(text, headers=HEADERS)
 

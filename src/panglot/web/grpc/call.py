@@ -116,7 +116,7 @@ class RpcCall(Call):
         total = int((time.monotonic() - self.began) * 1e6)
         metrics.requests[name, status] += 1
         metrics.latency[name].add(total)
-        front.recent.append((time.time(), self.request_id, name, status, total, self.queued_us, times))
+        front.recent.append((time.time(), self.request_id, name, status, total, self.queued_us, times, self.model.name))
         self.release()
         for observe in front.observers:
             observe(self, status, times, total)

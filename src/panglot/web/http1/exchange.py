@@ -263,12 +263,12 @@ class Exchange(Call):
         return self.keep_alive
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
-        front, route, metrics = self.front, self.route, self.model.metrics
+        front, route, model, metrics = self.front, self.route, self.model.name, self.model.metrics
         # Before the observers: where one of them raises, `blunder` must not write a second answer.
         self.written = True
         metrics.requests[route.name, status] += 1
         metrics.latency[route.name].add(total)
-        front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
+        front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times, model))
         for observe in front.observers:
             observe(self, status, times, total)
         self.connection.answers.finished(self)

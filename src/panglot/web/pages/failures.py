@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from panglot.engine.interface import Trouble
 from panglot.metrics.counters import Metrics
@@ -21,67 +21,83 @@ class Group:
     """Things that went wrong in the same way."""
 
     kind: str
+    model: str
+    """The name of the model it went wrong in; empty: it is about none."""
     what: str
     count: int = 0
     last: float = 0.0
     request_id: str = ""
     traceback: str = ""
 
-    def shown(self, dev: bool) -> dict[str, Any]:
-        shown = {"kind": self.kind, "what": self.what, "count": self.count, "last": self.last}
-        more = {"traceback": visible(self.traceback, "\n\t")} if dev and self.traceback else {}
+    def shown(self) -> dict[str, Any]:
+        what = {"kind": self.kind, "model": visible(self.model), "what": self.what}
+        shown = {**what, "count": self.count, "last": self.last}
+        more = {"traceback": visible(self.traceback, "\n\t")} if self.traceback else {}
         return {**shown, "request_id": self.request_id, **more}
+
+
+class Owner(NamedTuple):
+    """What failures are of: a model, and its version where it has several; nothing: they are the server's."""
+
+    model: str = ""
+    version: str = ""
+    dev: bool = False
+    """Whether the page may show what its script raised."""
 
 
 class Failures:
     """Keeps the groups up to date. Called about once a second."""
 
-    def __init__(self, dev: bool) -> None:
-        self._dev = dev
-        self.groups: dict[tuple[str, str], Group] = {}
-        self.deaths: list[Trouble] = []
+    def __init__(self) -> None:
+        self.groups: dict[tuple[str, str, str], Group] = {}
+        self.deaths: list[tuple[Owner, Trouble]] = []
         """The last obituaries of workers, oldest first."""
-        self._seen: dict[str, Trouble] = {}
+        self._seen: dict[Owner, Trouble] = {}
 
-    def update(self, whose: str, metrics: Metrics, troubles: Iterable[Trouble], routes: frozenset[str]) -> None:
-        """Add what a model has counted and reported since the last time; `whose` goes before its messages."""
-        for trouble in self._fresh(whose, list(troubles)):
+    def update(self, owner: Owner, metrics: Metrics, troubles: Iterable[Trouble], routes: frozenset[str]) -> None:
+        """Add what a model has counted and reported since the last time."""
+        whose = f"version {owner.version}: " if owner.version else ""
+        for trouble in self._fresh(owner, list(troubles)):
             if not trouble.request_id:
-                self.deaths = [*self.deaths, trouble][-20:]
-            group = self._group("script" if trouble.request_id else "worker", whose + self._words(trouble))
+                self.deaths = [*self.deaths, (owner, trouble)][-20:]
+            kind = "script" if trouble.request_id else "worker"
+            group = self._group(kind, owner.model, whose + _words(trouble, owner.dev))
             group.count += 1
-            group.last, group.request_id, group.traceback = trouble.when, trouble.request_id, trouble.traceback
+            group.last, group.request_id = trouble.when, trouble.request_id
+            group.traceback = trouble.traceback if owner.dev else ""
         for kind, what, count in _counters(metrics, routes):
-            group = self._group(kind, whose + what)
+            group = self._group(kind, owner.model, whose + what)
             if count != group.count:
                 group.count, group.last = count, time.time()
 
-    def _words(self, trouble: Trouble) -> str:
-        """What a group is called: what clients get, or in development the exception itself."""
-        last = trouble.traceback.strip().rpartition("\n")[2] if self._dev and trouble.request_id else ""
-        return visible(last or trouble.message.partition("\n")[0])
-
-    def shown(self) -> list[dict[str, Any]]:
-        """All groups, those of scripts first, then the latest first."""
+    def shown(self, model: str = "") -> list[dict[str, Any]]:
+        """The groups of a model, or all; those of scripts first, then the latest first."""
         order = {"worker": 0, "script": 1, "answers": 2, "limit": 3}
-        groups = sorted(self.groups.values(), key=lambda group: (order[group.kind], -group.last))
-        return [group.shown(self._dev) for group in groups]
+        wanted = [group for group in self.groups.values() if model in ("", group.model)]
+        groups = sorted(wanted, key=lambda group: (order[group.kind], -group.last))
+        return [group.shown() for group in groups]
 
-    def _fresh(self, whose: str, troubles: list[Trouble]) -> list[Trouble]:
+    def _fresh(self, owner: Owner, troubles: list[Trouble]) -> list[Trouble]:
         """The new ones. An engine remembers the last ones, oldest first."""
-        last = self._seen.get(whose)
+        last = self._seen.get(owner)
         known = next((place for place, trouble in enumerate(troubles) if trouble is last), -1)
         if troubles:
-            self._seen[whose] = troubles[-1]
+            self._seen[owner] = troubles[-1]
         return troubles[known + 1 :]
 
-    def _group(self, kind: str, what: str) -> Group:
-        key = kind, what
+    def _group(self, kind: str, model: str, what: str) -> Group:
+        key = kind, model, what
         if key not in self.groups:
             if len(self.groups) >= MOST:
                 del self.groups[min(self.groups, key=lambda known: self.groups[known].last)]
-            self.groups[key] = Group(kind, what)
+            self.groups[key] = Group(kind, model, what)
         return self.groups[key]
+
+
+def _words(trouble: Trouble, dev: bool) -> str:
+    """What a group is called: what clients get, or in development the exception itself."""
+    last = trouble.traceback.strip().rpartition("\n")[2] if dev and trouble.request_id else ""
+    return visible(last or trouble.message.partition("\n")[0])
 
 
 def _counters(metrics: Metrics, routes: frozenset[str]) -> Iterator[tuple[str, str, int]]:

@@ -1,6 +1,7 @@
 """The figures of the status page: a sample each second, ten minutes of them, sent to every page that is open.
 
-They are put together and written down once a second, however many look.
+They are of all models together and, where there are several, of each. They are put together and written down once a
+second, however many look.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +22,7 @@ from panglot.engine.interface import Trouble
 from panglot.machine.gpu_memory import Gpus
 from panglot.terminal.text import visible
 from panglot.web.models import Model
-from panglot.web.pages.failures import Failures
+from panglot.web.pages.failures import Failures, Owner
 from panglot.web.pages.log_tail import LogTail
 from panglot.web.pages.sampling import Counted, Processes, Sample, between, counted
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 EVERY = 1.0
 MINUTES = 10
+ALL = ""
+"""Stands for all models where figures are of one of them."""
 STAGES = ("queue", "decode", "preprocess", "inference", "postprocess", "encode")
 
 
@@ -38,17 +41,18 @@ class Live:
 
     def __init__(self, front: Front) -> None:
         self.front = front
-        self.history: deque[Sample] = deque(maxlen=int(MINUTES * 60 / EVERY))
+        self.histories: dict[str, deque[Sample]] = {}
+        """By the name of a model."""
         self.log = LogTail()
-        self.watching = 0
-        """How many look."""
-        self.failures = Failures(front.settings.dev)
-        self._before = Counted(time.time())
+        self._watching: Counter[str] = Counter()
+        """How many look, by the name of the model that they look at."""
+        self.failures = Failures()
+        self._before: dict[str, Counted] = {}
         self._processes = Processes()
         self._costs: dict[int, tuple[float, int]] = {}
         self._gpus = Gpus()
         self._last: Recent | None = None
-        self._tick = b""
+        self._ticks: dict[str, bytes] = {}
         self._next = asyncio.Event()
         self._ended = False
 
@@ -60,10 +64,11 @@ class Live:
         try:
             while True:
                 await asyncio.sleep(EVERY)
-                tick = self.sample(time.time())
+                self.sample(time.time())
+                fresh = self._fresh()
                 if self.watching:
                     self._gpus.look(time.monotonic())
-                    self._tell(tick)
+                    self._tell(fresh)
         finally:
             logger.removeHandler(self.log)
             self.end()
@@ -73,43 +78,58 @@ class Live:
         self._ended = True
         self._next.set()
 
-    def _tell(self, tick: dict[str, Any]) -> None:
-        self._tick = _event("tick", tick)
+    @property
+    def watching(self) -> int:
+        """How many look."""
+        return self._watching.total()
+
+    def _tell(self, fresh: list[Recent]) -> None:
+        """Send those who look what has changed; `fresh` are the requests that were answered since the last time."""
+        self._ticks = {name: _event("tick", self._tick(name, fresh)) for name in +self._watching}
         # Everyone who waits has this event; who comes back later waits for the new one.
         self._next.set()
         self._next = asyncio.Event()
 
     # Looking
 
-    async def look(self) -> dict[str, Any]:
-        """All that is known now, for who looks once."""
-        await self._gpus.renewed(time.monotonic())
-        return self.snapshot()
+    def _tick(self, name: str, fresh: list[Recent]) -> dict[str, Any]:
+        samples = list(self._history(name))[-1:]
+        return {**self._figures(name), "sample": samples[0] if samples else None, "recent": _requests(name, fresh)}
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def look(self, name: str = ALL) -> dict[str, Any]:
+        """All that is known now of a model, or of all, for who looks once."""
+        await self._gpus.renewed(time.monotonic())
+        return self.snapshot(name)
+
+    async def events(self, name: str = ALL) -> AsyncIterator[bytes]:
         """Server-sent events: all that is known, then what changes. Who reads slowly misses ticks, not figures."""
-        self.watching += 1
+        self._watching[name] += 1
         try:
-            yield _event("snapshot", self.snapshot())
+            yield _event("snapshot", self.snapshot(name))
             while not self._ended:
                 await self._next.wait()
                 if not self._ended:
                     # The newest tick, not the next one: a slow reader skips those it missed, and nothing is queued for
                     # it.
-                    yield self._tick
+                    yield self._ticks[name]
         finally:
-            self.watching -= 1
+            self._watching[name] -= 1
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, name: str = ALL) -> dict[str, Any]:
         """All that is known now."""
         about = {
+            "model": seen(name),
             "models": [_model(model) for model in self.front.models],
             "version": panglot.__version__,
-            "dev": self.front.settings.dev,
+            "dev": any(model.settings.dev for model in self._models(name)),
             "may_reload": not self.front.access.is_controllable,
         }
-        recent = [_request(entry) for entry in self.front.recent]
-        return {**self._figures(), "about": about, "history": self.history, "recent": recent}
+        recent = _requests(name, self.front.recent)
+        return {**self._figures(name), "about": about, "history": self._history(name), "recent": recent}
+
+    def _history(self, name: str) -> deque[Sample]:
+        """The samples of a model. That of the only model is the same as that of all."""
+        return self.histories[name if name in self.histories else ALL] if self.histories else deque()
 
     def request(self, request_id: str) -> dict[str, Any] | None:
         """What is known about one of the recent requests; None for any other."""
@@ -119,40 +139,50 @@ class Live:
         entry = entries[-1]
         lines = self.log.about(request_id, entry[0] - entry[4] / 1e6, entry[0])
         troubles = [
-            trouble
+            (trouble, model.settings.dev)
             for model in self.front.models
             for trouble in model.engine.troubles
             if trouble.request_id == request_id
         ]
-        more = {"message": seen(troubles[-1].message)} if troubles else {}
-        if troubles and self.front.settings.dev:
-            more["traceback"] = seen(troubles[-1].traceback)
+        more = {}
+        for trouble, dev in troubles[-1:]:
+            more = {"message": seen(trouble.message), **({"traceback": seen(trouble.traceback)} if dev else {})}
         return {**_request(entry), "log": [line._asdict() for line in lines], **more}
 
     # Sampling
 
-    def sample(self, now: float) -> dict[str, Any]:
-        """Take in what has happened since the last sample; what a tick tells."""
-        current = counted([model.metrics for model in self.front.models], self._routes(), now)
-        rates, latency, batch = between(self._before, current)
-        self._before = current
+    def sample(self, now: float) -> None:
+        """Take in what has happened since the last sample."""
         self._note_failures()
         pids = [os.getpid(), *(worker["pid"] for _, worker in self._workers() if worker["pid"])]
         self._costs = self._processes.look(pids, now)
-        gauges = _gauges(self.front)
+        names = self.front.models.names
+        scopes = (ALL, *names) if len(names) > 1 else (ALL,)
+        self.histories = {name: self.histories.get(name, _no_samples()) for name in scopes}
+        self._before = {name: self._sampled(name, now) for name in scopes}
+
+    def _sampled(self, name: str, now: float) -> Counted:
+        """Add a sample to the history of a model, or of all; what had been counted up to now."""
+        current = counted([model.metrics for model in self._models(name)], self._routes(), now)
+        rates, latency, batch = between(self._before.get(name) or Counted(now - EVERY), current)
+        gauges = self._gauges(name)
         good, refused, failed = (round(rate, 2) for rate in rates)
         p50, p95, p99 = (round(ms, 3) for ms in latency)
         waiting, in_progress = gauges["panglot_queue_length"], gauges["panglot_requests_in_progress"]
-        cpu = round(sum(cost[0] for cost in self._costs.values()), 3)
-        memory = sum(cost[1] for cost in self._costs.values())
-        self.history.append(
+        own = {worker["pid"] for _, worker in self._workers(name)} | ({os.getpid()} if name == ALL else set())
+        costs = [cost for pid, cost in self._costs.items() if pid in own]
+        cpu, memory = round(sum(cost[0] for cost in costs), 3), sum(cost[1] for cost in costs)
+        self.histories[name].append(
             Sample(
                 round(now, 1), good, refused, failed, p50, p95, p99, int(waiting), int(in_progress), round(batch, 2),
                 cpu, memory,
             )
         )  # fmt: skip
-        fresh = self._fresh()
-        return {**self._figures(), "sample": self.history[-1], "recent": fresh} if self.watching else {}
+        return current
+
+    def _models(self, name: str) -> list[Model]:
+        """All versions of a model; or all models."""
+        return [model for model in self.front.models if name in (ALL, model.name)]
 
     def _routes(self) -> frozenset[str]:
         """The names of all routes that lead to scripts."""
@@ -163,43 +193,43 @@ class Live:
     def _note_failures(self) -> None:
         models, routes = list(self.front.models), self._routes() | {"other"}
         for model in models:
-            whose = f"{model.name}: " if len(models) > 1 else ""
-            self.failures.update(whose, model.metrics, model.engine.troubles, routes)
+            version = model.version if len(self.front.models.versions(model.name)) > 1 else ""
+            owner = Owner(model.name, version, model.settings.dev)
+            self.failures.update(owner, model.metrics, model.engine.troubles, routes)
         if all(model.metrics is not self.front.metrics for model in models):
-            self.failures.update("", self.front.metrics, (), routes)
+            self.failures.update(Owner(), self.front.metrics, (), routes)
 
-    def _workers(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Every worker, with the name of its model."""
-        for model in self.front.models:
+    def _workers(self, name: str = ALL) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every worker of a model, or of all, with the name of its model."""
+        for model in self._models(name):
             for worker in model.engine.workers():
                 yield model.name, worker
 
-    @property
-    def state(self) -> str:
+    def state(self, name: str = ALL) -> str:
         """That of the model that is worst off; where all answer and some sleep, `ready`, and `asleep` where all do."""
-        of_models = [model.engine.state for model in self.front.models]
+        of_models = [model.engine.state for model in self._models(name)]
         worst = next((state for state in of_models if state not in states.SERVING), "")
         return worst or (of_models[0] if len(set(of_models)) == 1 else states.READY)
 
-    def _fresh(self) -> list[dict[str, Any]]:
-        """The requests that were answered since the last tick, oldest first."""
-        fresh: list[dict[str, Any]] = []
+    def _fresh(self) -> list[Recent]:
+        """The requests that were answered since the last time, oldest first."""
+        fresh: list[Recent] = []
         for entry in reversed(self.front.recent):
             # Compared by identity: two requests may have equal entries.
             if entry is self._last:
                 break
-            fresh.append(_request(entry))
+            fresh.append(entry)
         self._last = self.front.recent[-1] if self.front.recent else None
         return fresh[::-1]
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self, name: str) -> dict[str, Any]:
         """What holds at this moment."""
-        front, answers = self.front, self._before.answers
-        gauges = _gauges(front)
+        front, models, gauges = self.front, self._models(name), self._gauges(name)
+        answers = self._before[name if name in self._before else ALL].answers if self._before else {}
         model = front.models.default
         extra = model.contract.live if model is not None else None
         return {
-            "state": self.state,
+            "state": self.state(name),
             "now": round(time.time(), 1),
             "uptime": round(time.monotonic() - front.began, 1),
             "answered": sum(answers.values()),
@@ -210,20 +240,22 @@ class Live:
             "held": front.quota.used,
             "watching": self.watching,
             "front": self._cost(os.getpid()),
-            "workers": [self._worker(name, worker) for name, worker in self._workers()],
-            "pools": [{"model": seen(model.name), **size} for model in front.models for size in model.engine.sizes()],
-            "asleep": [seen(model.name) for model in front.models if model.engine.state == states.ASLEEP],
-            "batches": self._batches(),
-            "restarts": dict(sum((Counter(model.metrics.restarts) for model in front.models), Counter())),
-            "deaths": [self._death(death) for death in reversed(self.failures.deaths)],
-            "errors": self.failures.shown(),
+            "workers": [self._worker(owner, worker) for owner, worker in self._workers(name)],
+            "pools": [{"model": seen(model.name), **size} for model in models for size in model.engine.sizes()],
+            "asleep": [seen(model.name) for model in models if model.engine.state == states.ASLEEP],
+            "batches": _batches(models),
+            "restarts": dict(sum((Counter(model.metrics.restarts) for model in models), Counter())),
+            "deaths": [
+                self._death(*death) for death in reversed(self.failures.deaths) if name in (ALL, death[0].model)
+            ],
+            "errors": self.failures.shown(name),
             **({"keys": front.access.keys.shown()} if front.access.keys is not None else {}),
             **({"extra": extra(model)} if extra is not None else {}),
         }
 
-    def _death(self, death: Trouble) -> dict[str, Any]:
-        more = {"more": seen(death.traceback)} if self.front.settings.dev and death.traceback else {}
-        return {"when": death.when, "what": seen(death.message), **more}
+    def _death(self, owner: Owner, death: Trouble) -> dict[str, Any]:
+        more = {"more": seen(death.traceback)} if owner.dev and death.traceback else {}
+        return {"when": death.when, "model": seen(owner.model), "what": seen(death.message), **more}
 
     def _cost(self, pid: int) -> dict[str, Any]:
         cpu, memory = self._costs.get(pid, (0.0, 0))
@@ -236,14 +268,27 @@ class Live:
         gpu = {"gpu": self._gpus.memory[worker["pid"]]} if worker["pid"] in self._gpus.memory else {}
         return {**known, "seconds": round(worker["seconds"], 1), **self._cost(worker["pid"]), **gpu}
 
-    def _batches(self) -> list[tuple[int, int]]:
-        """How many batches had at most so many items, and more than half as many."""
-        sizes: dict[int, int] = {}
-        pools = [pool for model in self.front.models for pool in model.metrics.pools.values()]
-        for place, count in ((place, count) for pool in pools for place, count in enumerate(pool.batch_size.counts)):
-            if count:
-                sizes[2**place] = sizes.get(2**place, 0) + count
-        return sorted(sizes.items())
+    def _gauges(self, name: str) -> dict[str, float]:
+        """The figures of engines by name, those of several models and pools added up."""
+        gauges: dict[str, float] = {"panglot_queue_length": 0, "panglot_requests_in_progress": 0}
+        for model in self._models(name):
+            for gauge, _, _, value in model.engine.gauges():
+                gauges[gauge] = gauges.get(gauge, 0) + value
+        return gauges
+
+
+def _no_samples() -> deque[Sample]:
+    return deque(maxlen=int(MINUTES * 60 / EVERY))
+
+
+def _batches(models: Iterable[Model]) -> list[tuple[int, int]]:
+    """How many batches had at most so many items, and more than half as many."""
+    sizes: dict[int, int] = {}
+    pools = [pool for model in models for pool in model.metrics.pools.values()]
+    for place, count in ((place, count) for pool in pools for place, count in enumerate(pool.batch_size.counts)):
+        if count:
+            sizes[2**place] = sizes.get(2**place, 0) + count
+    return sorted(sizes.items())
 
 
 def _model(model: Model) -> dict[str, str]:
@@ -251,19 +296,16 @@ def _model(model: Model) -> dict[str, str]:
     return {"name": seen(model.name), "version": seen(model.version), "dialect": dialect, "state": model.engine.state}
 
 
-def _gauges(front: Front) -> dict[str, float]:
-    """The engines' figures by name, those of several models and pools added up."""
-    gauges: dict[str, float] = {"panglot_queue_length": 0, "panglot_requests_in_progress": 0}
-    for name, _, _, value in front.gauges():
-        gauges[name] = gauges.get(name, 0) + value
-    return gauges
+def _requests(name: str, entries: Iterable[Recent]) -> list[dict[str, Any]]:
+    """Those recent requests that a model answered; or all of them."""
+    return [_request(entry) for entry in entries if name in (ALL, entry[7])]
 
 
 def _request(entry: Recent) -> dict[str, Any]:
     """A recent request, its times in milliseconds."""
-    when, identity, route, status, total, queued, times = entry
+    when, identity, route, status, total, queued, times, model = entry
     stages = {name: us / 1000 for name, us in zip(STAGES, (queued, *times), strict=True) if us}
-    row = {"when": when, "id": identity.decode("latin-1"), "route": route, "status": status}
+    row = {"when": when, "id": identity.decode("latin-1"), "model": seen(model), "route": route, "status": status}
     return {**row, "total": total / 1000, "stages": stages}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import mimetypes
 from typing import Any
@@ -17,21 +18,33 @@ from panglot.web.documents.bodies import sendable
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.pages.live import plain, seen
-from panglot.web.pages.shell import DOCS, JOBS, PLAYGROUND, STATUS, page
+from panglot.web.pages.shell import DOCS, HOME, JOBS, PLAYGROUND, STATUS, page
+from panglot.web.v2 import metadata
 
 LOGIN = View("", "Log in", "login.js")
 
 
-def views(front: Front) -> list[View]:
-    """The pages of this server, in the order of their links."""
+def views(front: Front, name: str = "") -> list[View]:
+    """The pages of this server, in the order of their links. Of several models those about the one of this name."""
     model = front.models.default
-    return [
-        *(() if front.settings.no_playground else (PLAYGROUND,)),
-        *(model.contract.views if model is not None else ()),
-        STATUS,
-        *((JOBS,) if front.jobs is not None and front.jobs.is_used else ()),
-        DOCS,
-    ]
+    several = len(front.models.names) > 1
+    tried = (HOME, *((PLAYGROUND,) if name else ())) if several else (PLAYGROUND,)
+    of_dialect = model.contract.views if model is not None and name in ("", model.name) else ()
+    shown = () if front.settings.no_playground else tried
+    pages = [view if view is HOME else about(view, name) for view in shown]
+    jobs = (JOBS,) if front.jobs is not None and front.jobs.is_used else ()
+    return [*pages, *of_dialect, about(STATUS, name), *jobs, about(DOCS, name)]
+
+
+def about(view: View, name: str) -> View:
+    """A page that is about one of several models; without a name, about all of them, or the only one."""
+    return dataclasses.replace(view, path=f"{view.path}?model={quote(name)}") if name else view
+
+
+def chosen(front: Front, request: Request) -> str:
+    """The name of the model that a page is about, where there are several; empty: it is about all."""
+    name = request.query_params.get("model", "")
+    return name if len(front.models.names) > 1 and front.models.get(name) is not None else ""
 
 
 def of_dialect(front: Front) -> list[Page]:
@@ -45,30 +58,35 @@ def of_dialect(front: Front) -> list[Page]:
     return pages
 
 
-def name_of(front: Front) -> str:
-    """What the server is called on its pages."""
-    return front.models.default.package.name if front.models.default is not None else "Panglot"
+def name_of(front: Front, name: str = "") -> str:
+    """What the server, or the model that a page is about, is called on its pages."""
+    only = front.models.default if len(front.models.names) == 1 else None
+    return name or (only.package.name if only is not None else "Panglot")
 
 
 # Pages
 
 
 def view_page(front: Front, request: Request, view: View) -> Response:
-    return page(front.assets, view, views(front), name_of(front))
+    name = chosen(front, request)
+    current = about(view, name) if view in (PLAYGROUND, STATUS) else view
+    return page(front.assets, current, views(front, name), name_of(front, name))
 
 
 def playground(front: Front, request: Request) -> Response:
     if front.settings.no_playground:
         return status(front, request)
-    return view_page(front, request, PLAYGROUND)
+    is_home = len(front.models.names) > 1 and not chosen(front, request)
+    return view_page(front, request, HOME if is_home else PLAYGROUND)
 
 
-def model_page(front: Front, request: Request) -> Response:
-    """The playground of one model, wherever that is."""
+def model_page(front: Front, request: Request, path: str = "") -> Response:
+    """The playground of one model, or another page about it, wherever that is."""
     name = request.path_params["model"]
     if front.models.get(name) is None:
         return _not_found("there is no such model", request)
-    return Response(status_code=303, headers={"location": f"../?model={quote(name)}"})
+    up = "../../" if path else "../"
+    return Response(status_code=303, headers={"location": f"{up}{path}?model={quote(name)}"})
 
 
 def status(front: Front, request: Request) -> Response:
@@ -108,29 +126,46 @@ FRAME = {
 
 
 def playground_data(front: Front, request: Request) -> Response:
-    """What the playground knows besides /openapi.json: of each model, the requests to begin with and their files."""
+    """What the playground knows besides the API's document.
+
+    Of each model what it is, and of the one that is tried the requests to begin with, and their files.
+    """
     models = [model for name in front.models.names if (model := front.models.get(name)) is not None]
+    # At the root are the routes of the default alone.
+    at_root = len(models) == 1 and models[0] is front.models.default
+    starts = ["" if at_root else f"/models/{quote(model.name)}" for model in models]
+    tried = chosen(front, request) if len(models) > 1 else models[0].name if models else ""
     value = {
-        "state": front.live.state,
+        "state": front.live.state(tried),
         "token": front.access.is_closed,
-        "models": [_to_try(model, f"/models/{quote(model.name)}" if len(models) > 1 else "") for model in models],
+        "models": [
+            {**_listed(front, model, start), **(_to_try(model, start) if model.name == tried else {})}
+            for model, start in zip(models, starts, strict=True)
+        ],
+        "absent": [entry for entry in metadata.index(front.models) if entry["name"] not in front.models.names],
     }
     return _json(value)
 
 
-def _to_try(model: Model, start: str) -> dict[str, Any]:
-    """One model, whose paths begin with `start`."""
-    requests, files = model.examples() if model.description else ([], {})
-    known = [request for request in requests if sendable(request, None) is not None]
+def _listed(front: Front, model: Model, start: str) -> dict[str, Any]:
+    """What a model is. Its paths begin with `start`."""
     return {
         "name": seen(model.name),
         "start": start,
+        "versions": front.models.versions(model.name),
+        "dialect": model.package.dialect,
+        "state": model.engine.state,
         "described": bool(model.description),
         "summary": seen(model.api.get("summary") or ""),
         "max_body": model.settings.max_body or None,
-        "requests": [{**request, "path": start + request["path"]} for request in known],
-        "files": sorted(files),
     }
+
+
+def _to_try(model: Model, start: str) -> dict[str, Any]:
+    """The requests that a model is tried with, and their files."""
+    requests, files = model.examples() if model.description else ([], {})
+    known = [request for request in requests if sendable(request, None) is not None]
+    return {"requests": [{**request, "path": start + request["path"]} for request in known], "files": sorted(files)}
 
 
 def sample(front: Front, request: Request) -> Response:
@@ -153,15 +188,21 @@ PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
 async def status_data(front: Front, request: Request) -> Response:
-    """All that the status page shows, once."""
-    return _json(await front.live.look())
+    """All that the status page shows, once; with `?model=NAME` of one model."""
+    name = request.query_params.get("model", "")
+    if name and front.models.get(name) is None:
+        return _not_found("there is no such model", request)
+    return _json(await front.live.look(name))
 
 
 def status_events(front: Front, request: Request) -> Response:
     """Figures each second, for as long as the page is open; to HEAD, only that they would come."""
+    name = request.query_params.get("model", "")
+    if name and front.models.get(name) is None:
+        return _not_found("there is no such model", request)
     if request.method == "HEAD":
         return Response(headers=PRIVATE, media_type="text/event-stream")
-    return StreamingResponse(front.live.events(), headers=PRIVATE, media_type="text/event-stream")
+    return StreamingResponse(front.live.events(name), headers=PRIVATE, media_type="text/event-stream")
 
 
 def request_data(front: Front, request: Request) -> Response:
@@ -171,13 +212,20 @@ def request_data(front: Front, request: Request) -> Response:
 
 
 def reload_model(front: Front, request: Request) -> Response:
-    """Load all models anew while the old ones serve on. Where that is the right of another token, it is refused."""
+    """Load all models anew, or with `?model=NAME` one, while the old ones serve on.
+
+    Where that is the right of another token, it is refused.
+    """
     if front.access.is_controllable:
         fault = Fault(403, "forbidden", "models of this server are loaded by /v2/repository, with the token of --admin")
         body = neutral_error(fault, request.scope["request_id"].decode("latin-1")).body
         return Response(body, 403, headers=PRIVATE, media_type="application/json")
+    name = request.query_params.get("model", "")
+    if name and front.models.get(name) is None:
+        return _not_found("there is no such model", request)
     for model in front.models:
-        model.engine.reload()
+        if name in ("", model.name):
+            model.engine.reload()
     return Response(status_code=202, headers=PRIVATE)
 
 

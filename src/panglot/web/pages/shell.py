@@ -22,6 +22,8 @@ HEADERS = {
 }
 
 
+HOME = View("./", "Models", "playground.js")
+"""The first page of a server that has several models."""
 PLAYGROUND = View("./", "Playground", "playground.js")
 STATUS = View("status", "Status", "status.js")
 JOBS = View("jobs", "Jobs", "jobs.js")

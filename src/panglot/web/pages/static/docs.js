@@ -1,7 +1,9 @@
 "use strict";
 
+const model = new URLSearchParams(location.search).get("model");
+
 SwaggerUIBundle({
-  url: "openapi.json",
+  url: model ? `models/${encodeURIComponent(model)}/openapi.json` : "openapi.json",
   dom_id: "#swagger-ui",
   deepLinking: true,
   displayRequestDuration: true,

@@ -11,15 +11,21 @@ export function feed(told) {
 }
 
 function shared(told) {
-  const worker = new SharedWorker(new URL("feed_worker.js", import.meta.url), { name: "panglot feed", type: "module" });
+  const worker = new SharedWorker(new URL(`feed_worker.js${aboutModel(location.search)}`, import.meta.url), { name: "panglot feed", type: "module" });
   worker.port.onmessage = ({ data: [kind, value] }) => told(kind, value);
   return { look: (on) => worker.port.postMessage(on) };
 }
 
 /** Where browsers have no shared workers: a connection of this tab's own. */
 function alone(told) {
-  const open = listener(new URL("../status/events", import.meta.url), told);
+  const open = listener(new URL(`../status/events${aboutModel(location.search)}`, import.meta.url), told);
   return { look: open };
+}
+
+/** The query that says which of several models the figures are of; empty: of all. */
+export function aboutModel(query) {
+  const name = new URLSearchParams(query).get("model");
+  return name ? `?model=${encodeURIComponent(name)}` : "";
 }
 
 /** What is known after a tick; requests that were known already do not come twice. */

@@ -1,11 +1,11 @@
-// Runs once for all tabs of a browser: one connection to the server, for those tabs that somebody sees.
+// Runs once for all tabs of a browser that show the same models: one connection to the server, for those tabs that somebody sees.
 
-import { after, listener } from "./feed.js";
+import { aboutModel, after, listener } from "./feed.js";
 
 const looking = new Set();
 let last = null;
 
-const open = listener(new URL("../status/events", import.meta.url), (kind, value) => {
+const open = listener(new URL(`../status/events${aboutModel(self.location.search)}`, import.meta.url), (kind, value) => {
   if (kind === "snapshot") last = value;
   if (kind === "tick" && last) last = after(last, value);
   for (const port of looking) port.postMessage([kind, value]);

@@ -13,17 +13,17 @@ const FORM = "multipart/form-data";
 export function operations(document, { name, start, requests }) {
   const found = [];
   for (const [path, methods] of Object.entries(document.paths)) {
-    if (start && !path.startsWith(`${start}/`) && !path.startsWith(`/v2${start}/`)) continue;
-    if (start && path.startsWith(`${start}/versions/`)) continue;
+    // In the document of one of several models, what is not behind the model's own path says so.
+    const place = methods.servers ? path : start + path;
     for (const method of ["post", "get"]) {
       const about = methods[method];
       if (!about || !isTried(method, path, about)) continue;
       const parameters = [...(methods.parameters ?? []), ...(about.parameters ?? [])].map((one) => resolved(document, one));
       found.push({
-        id: `${method.toUpperCase()} ${path}`, path, method: method.toUpperCase(), summary: about.summary ?? "",
+        id: `${method.toUpperCase()} ${place}`, path: place, method: method.toUpperCase(), summary: about.summary ?? "",
         parameters: parameters.filter((one) => one.in !== "header"),
         gives: Object.keys(about.responses?.["200"]?.content ?? {}),
-        ...ways(document, about, requests.filter((one) => matches(path, one.path) && one.method.toLowerCase() === method), name),
+        ...ways(document, about, requests.filter((one) => matches(place, one.path) && one.method.toLowerCase() === method), name),
       });
     }
   }

@@ -5,6 +5,7 @@ import { brokenOff, shown, Stream, unsent } from "./answer.js";
 import { editor, pictureOf } from "./body.js";
 import { byId, copyButton, h, newId, say, show, tabs } from "./dom.js";
 import { Gallery } from "./gallery.js";
+import { described, Home } from "./home.js";
 import { linked, linkOf } from "./linking.js";
 import { matches, operations } from "./operations.js";
 import { progressBar } from "./progress.js";
@@ -287,19 +288,26 @@ const DOCUMENT = "application/vnd.oai.openapi+json, application/json";
 let playground = null;
 
 async function begin() {
-  const [about, document] = await Promise.all([get("playground.json"), get("openapi.json", DOCUMENT)]);
+  const wanted = new URLSearchParams(location.search).get("model");
+  const about = await get(`playground.json${wanted ? `?model=${encodeURIComponent(wanted)}` : ""}`);
   const state = byId("state");
   state.className = `state ${about.state}`;
   say(state, about.state);
-  const wanted = new URLSearchParams(location.search).get("model");
-  const model = about.models.find((one) => one.name === wanted) ?? about.models[0];
+  playground?.left.abort();
+  const named = about.models.find((one) => one.name === wanted);
+  if (!named && about.models.length !== 1 && (about.models.length || about.absent.length)) {
+    playground = new Home(about);
+    byId("main").replaceChildren(playground.element);
+    return;
+  }
+  const model = named ?? about.models[0];
   if (!model?.described) {
     const words = model ? "The model is loading. This page goes on by itself." : "There is no model yet. This page goes on by itself.";
     byId("main").replaceChildren(chooser(about, model) ?? "", h("p", { class: "sheet empty" }, words));
     setTimeout(begin, 1000);
     return;
   }
-  playground?.left.abort();
+  const document = await get(`${model.start.slice(1)}/openapi.json`.replace(/^\//, ""));
   const known = operations(document, model);
   const talk = chatOf(known);
   if (talk && !linked() && !new URLSearchParams(location.search).has("form")) {
@@ -325,10 +333,9 @@ async function begin() {
 }
 
 /** What the author says the model is: the first sentence large, the rest below it. */
-function heading({ name, summary }) {
-  const [, first, rest] = /^(.{1,90}?[.!?。！？])\s+(.*)$/s.exec(summary) ?? (summary.length <= 90 ? ["", summary, ""] : ["", "", summary]);
-  const title = first.replace(/[.。]$/, "");
-  return h("div", { class: "heading" }, h("h1", {}, title || name), rest ? h("p", { class: "lead" }, rest) : null);
+function heading(model) {
+  const { title, lead } = described(model);
+  return h("div", { class: "heading" }, h("h1", {}, title), lead ? h("p", { class: "lead" }, lead) : null);
 }
 
 function viewed(model, about, form) {
@@ -338,10 +345,10 @@ function viewed(model, about, form) {
   return query.size ? `?${query}` : location.pathname;
 }
 
-/** Where there are several models: which of them to try. The address says so too. */
+/** Where there are several models: which of them to try. The address says so too, and so do the links of the page. */
 function chooser(about, model) {
   if (about.models.length < 2) return null;
-  const select = h("select", { id: "model", onchange: () => { history.replaceState(null, "", `?model=${encodeURIComponent(select.value)}`); begin(); } },
+  const select = h("select", { id: "model", onchange: () => location.assign(`?model=${encodeURIComponent(select.value)}`) },
     about.models.map((one) => h("option", { value: one.name, selected: one === model }, one.name)));
   return h("div", { class: "models" }, h("label", { class: "label", for: "model" }, "Model"), select);
 }

@@ -2,7 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { byId, h, say } from "./dom.js";
-import { after, feed } from "./feed.js";
+import { aboutModel, after, feed } from "./feed.js";
 import { get } from "./server.js";
 import { bar, SPANS } from "./timing.js";
 import { verdict } from "./tries.js";
@@ -13,7 +13,7 @@ const column = (place) => (sample) => sample[place];
 const share = (value) => `${digits(value * 100)} %`;
 
 const NUMBERS = ["Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since", "Count", "Status", "Total", "Batches", "Admitted", "Refused", "At once"];
-const headed = (name) => [NUMBERS.includes(name) ? "number" : "", ["Process", "Route", "Kind"].includes(name) ? "wide" : "", name === "Stages" ? "stages" : ""].join(" ").trim() || null;
+const headed = (name) => [NUMBERS.includes(name) ? "number" : "", ["Process", "Route", "Kind"].includes(name) ? "wide" : "", ["Stages", "Model"].includes(name) ? name.toLowerCase() : ""].join(" ").trim() || null;
 
 let known = null;
 
@@ -41,16 +41,20 @@ const charts = [
 ];
 
 const figures = Object.fromEntries(["Uptime", "Answered", "Refused (4xx)", "Failed (5xx)", "In progress", "Bodies held"].map((name) => [name, h("dd", {}, "–")]));
-const reload = h("button", { type: "button", onclick: loadAnew }, "Reload the model");
+const OF_MODEL = aboutModel(location.search);
+const reload = h("button", { type: "button", onclick: loadAnew });
+const chooser = h("select", { id: "model", onchange: () => location.assign(chooser.value ? `?model=${encodeURIComponent(chooser.value)}` : location.pathname) });
+const choice = h("div", { class: "models", hidden: true }, h("label", { class: "unseen", for: "model" }, "Model"), chooser);
+const dev = h("p", { class: "hint dev", hidden: true }, h("span", { class: "code" }, "--dev"), " is on: clients see what scripts raise.");
 const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, "The server cannot be heard. This page goes on when it is back.");
 
-const workers = listing("Workers", ["Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
-const errors = listing("What went wrong", ["What", "Kind", "Count", "Last"], "Nothing since the server started.");
-const deaths = listing("Restarts", ["When", "Why"], "No worker was restarted.");
+const workers = listing("Workers", ["Model", "Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
+const errors = listing("What went wrong", ["Model", "What", "Kind", "Count", "Last"], "Nothing since the server started.");
+const deaths = listing("Restarts", ["When", "Model", "Why"], "No worker was restarted.");
 const sizes = listing("More and fewer workers", ["When", "Workers", "Why"], "Their number has not changed yet.");
 const batches = listing("Batch sizes", ["Items", "Batches", "Share"], "No batch was run yet.");
 const keys = listing("Keys", ["Key", "May", "Limits", "Admitted", "Refused", "At once"], "No key is in force.");
-const requests = listing("Requests", ["Time", "Request", "Route", "Status", "Total", "Stages"], "None yet.");
+const requests = listing("Requests", ["Time", "Request", "Model", "Route", "Status", "Total", "Stages"], "None yet.");
 
 function listing(title, heads, nothing) {
   const body = h("tbody", {});
@@ -75,6 +79,7 @@ function told(kind, value) {
 }
 
 function draw(fresh, anew) {
+  if (anew) drawChoice();
   reload.hidden = !known.about.may_reload;
   const state = byId("state");
   state.className = `state ${known.state}`;
@@ -95,6 +100,18 @@ function draw(fresh, anew) {
   drawKeys();
   drawRequests(fresh, anew);
 }
+
+/** Which models there are to choose from, and which are shown. */
+function drawChoice() {
+  const names = [...new Set(known.about.models.map((model) => model.name))];
+  choice.hidden = names.length < 2;
+  chooser.replaceChildren(h("option", { value: "" }, "All models"), ...names.map((name) => h("option", { value: name, selected: name === known.about.model }, name)));
+  document.body.classList.toggle("one-model", names.length < 2 || known.about.model !== "");
+  say(reload, reloading());
+  dev.hidden = !known.about.dev;
+}
+
+const reloading = () => (choice.hidden || known.about.model ? "Reload the model" : "Reload all models");
 
 /** Bring rows in line with entries, by their keys: rows that stay are filled anew, not made anew. */
 function keep(list, entries, keyOf, make) {
@@ -126,8 +143,9 @@ function rowOf(cells) {
 function drawWorkers() {
   const gpu = known.workers.some((worker) => worker.gpu);
   workers.element.classList.toggle("no-gpu", !gpu);
-  keep(workers, known.workers, (worker) => `${worker.pool} ${worker.index} ${worker.pid}`, () => rowOf([
-    ["", (worker) => [known.about.models.length > 1 ? worker.model : "", worker.pool, worker.index].join(" ").trim()],
+  keep(workers, known.workers, (worker) => `${worker.model} ${worker.pool} ${worker.index} ${worker.pid}`, () => rowOf([
+    ["model", (worker) => worker.model],
+    ["", (worker) => `${worker.pool} ${worker.index}`.trim()],
     ["", (worker) => h("span", {}, h("span", { class: `state ${worker.state}` }, worker.state), h("span", { class: "hint" }, ` ${worker.step}`))],
     ["number wide", (worker) => worker.pid || "–"],
     ["number", (worker) => count(worker.served)],
@@ -169,8 +187,9 @@ function drawKeys() {
 }
 
 function drawErrors() {
-  keep(errors, known.errors, (group) => `${group.kind} ${group.what}`, () => {
+  keep(errors, known.errors, (group) => `${group.kind} ${group.model} ${group.what}`, () => {
     const row = rowOf([
+      ["model", (group) => group.model],
       ["message", (group) => (group.traceback ? h("details", { ".open": Boolean(row.querySelector("details")?.open) }, h("summary", {}, group.what), h("pre", { class: "plain code" }, group.traceback)) : group.what)],
       ["wide hint", (group) => group.kind],
       ["number", (group) => count(group.count)],
@@ -186,6 +205,7 @@ function drawDeaths() {
   say(deaths.note, reasons ? ` ${reasons}` : "");
   keep(deaths, known.deaths, (death) => `${death.when} ${death.what}`, (death) => rowOf([
     ["", () => clock(death.when)],
+    ["model", () => death.model],
     ["message", () => (death.more ? h("details", {}, h("summary", {}, death.what), h("pre", { class: "plain code" }, death.more)) : death.what)],
   ].map(([classes, words]) => [classes, once(words)])));
 }
@@ -222,10 +242,10 @@ function requestRow(entry) {
   const stages = h("td", { class: "stages" });
   const opener = h("button", { type: "button", class: "plainly code", "aria-expanded": "false", title: entry.id }, entry.id);
   const row = h("tr", { "data-id": entry.id },
-    h("td", {}, clock(entry.when)), h("td", { class: "id" }, opener), h("td", { class: "wide" }, entry.route),
+    h("td", {}, clock(entry.when)), h("td", { class: "id" }, opener), h("td", { class: "model" }, entry.model), h("td", { class: "wide" }, entry.route),
     h("td", { class: "number" }, h("span", { class: `verdict ${verdict(String(entry.status))}` }, String(entry.status))),
     h("td", { class: "number" }, milliseconds(entry.total)), stages);
-  row.detail = h("tr", { class: "detail", hidden: true }, h("td", { colspan: "6" }));
+  row.detail = h("tr", { class: "detail", hidden: true }, h("td", { colspan: "7" }));
   const spans = SPANS.filter((name) => entry.stages[name]).map((name) => [name, entry.stages[name]]);
   const rest = Math.max(0, entry.total - spans.reduce((sum, [, ms]) => sum + ms, 0));
   row.scale = (most) => stages.replaceChildren(bar([...spans, ["server", rest]], most));
@@ -252,15 +272,16 @@ async function toggle(row, opener, entry, spans) {
 
 async function loadAnew() {
   reload.disabled = true;
-  const answer = await fetch("reload", { method: "POST" }).catch(() => null);
+  const answer = await fetch(`reload${OF_MODEL}`, { method: "POST" }).catch(() => null);
   say(reload, answer?.ok ? "Loading anew…" : "It was refused");
-  setTimeout(() => { reload.disabled = false; say(reload, "Reload the model"); }, 3000);
+  setTimeout(() => { reload.disabled = false; say(reload, reloading()); }, 3000);
 }
 
 byId("main").replaceChildren(
   h("div", { class: "status" },
     trouble,
-    h("div", { class: "headline" }, h("h1", {}, "Status"), h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))), reload),
+    h("div", { class: "headline" }, h("h1", {}, "Status"), choice, h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))), reload),
+    dev,
     h("div", { class: "charts" }, charts.map((chart) => chart.element)),
     errors.element,
     h("div", { class: "two" }, workers.element, h("div", {}, sizes.element, deaths.element, batches.element)),

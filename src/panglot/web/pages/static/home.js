@@ -1,0 +1,66 @@
+// The first page of a server that has several models: what they are, how they are, and where to try them.
+
+import { byId, h, say } from "./dom.js";
+import { get } from "./server.js";
+
+const EVERY = 2000;
+
+/** What the author says the model is: the first sentence is the title, the rest the lead. */
+export function described({ name, summary }) {
+  const [, first, rest] = /^(.{1,90}?[.!?。！？])\s+(.*)$/s.exec(summary) ?? (summary.length <= 90 ? ["", summary, ""] : ["", "", summary]);
+  return { title: first.replace(/[.。]$/, "") || name, lead: rest };
+}
+
+/** A list of models that keeps itself up to date. */
+export class Home {
+  constructor(about) {
+    this.left = new AbortController();
+    this.list = h("ul", { class: "cards" });
+    this.element = h("div", { class: "home" }, h("div", { class: "lead-in" }, h("div", { class: "heading" }, h("h1", {}, "Models"))), this.list);
+    this.draw(about);
+    const timer = setInterval(() => this.renew(), EVERY);
+    this.left.signal.addEventListener("abort", () => clearInterval(timer));
+  }
+
+  async renew() {
+    if (document.visibilityState !== "visible") return;
+    const about = await get("playground.json").catch(() => null);
+    const state = byId("state");
+    state.className = `state ${about ? about.state : "lost"}`;
+    say(state, about ? about.state : "The server cannot be heard");
+    if (about) this.draw(about);
+  }
+
+  draw(about) {
+    // Only what has changed is drawn anew: a link keeps its focus.
+    const told = JSON.stringify([about.models, about.absent]);
+    if (told === this.told) return;
+    this.told = told;
+    const focused = document.activeElement?.id;
+    this.list.replaceChildren(...about.models.map(card), ...about.absent.map(absent));
+    if (focused) byId(focused)?.focus();
+  }
+}
+
+function card(model) {
+  const { title, lead } = described(model);
+  const query = `?model=${encodeURIComponent(model.name)}`;
+  const facts = [model.dialect, model.versions.length > 1 ? `versions ${model.versions.join(", ")}` : ""].filter(Boolean).join(" · ");
+  return h("li", { class: "sheet card", "data-model": model.name },
+    h("p", { class: "code name" }, model.name, h("span", { class: `state ${model.state}` }, model.state)),
+    h("h2", {}, h("a", { href: `./${query}`, id: `try-${model.name}` }, title)),
+    lead ? h("p", { class: "lead" }, lead) : null,
+    h("p", { class: "hint" }, facts),
+    h("p", { class: "links" },
+      h("a", { class: "button primary", href: `./${query}`, "aria-label": `Try ${model.name}` }, "Try"),
+      h("a", { href: `docs${query}`, "aria-label": `API of ${model.name}` }, "API"),
+      h("a", { href: `status${query}`, "aria-label": `Status of ${model.name}` }, "Status")));
+}
+
+/** A model of the server's folder that is not served. */
+function absent({ name, state, reason }) {
+  const words = state.toLowerCase();
+  return h("li", { class: "sheet card", "data-model": name },
+    h("p", { class: "code name" }, name, h("span", { class: `state ${words}` }, words)),
+    h("p", { class: "hint" }, reason));
+}
