@@ -19,7 +19,8 @@ from panglot.engine.ray.cluster import Cluster
 from panglot.engine.sleep.budget import MemoryBudget
 from panglot.engine.sleep.memory import Memory
 from panglot.errors import LoadError
-from panglot.inputs.base import About
+from panglot.inputs.base import About, ClientRequest, Nothing
+from panglot.inputs.curl import curl
 from panglot.inputs.curl_line import curl_line
 from panglot.inputs.examples import examples
 from panglot.metrics.counters import Metrics
@@ -276,6 +277,10 @@ def equip(model: Model, token: bool) -> None:
 
 def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
     """The line of curl for a request, by what the worker of the model says; `start` is what its paths begin with."""
+    first = model.contract.routes[0]
+    if "POST" not in first.methods:
+        path = start + first.sample(model.name, model.version)
+        return curl(base, ClientRequest(path, Nothing(), method=first.methods[0]), token)
     return curl_line(base, about(model, start), model.package.folder, token)
 
 

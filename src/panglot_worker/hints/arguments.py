@@ -1,13 +1,14 @@
 """The arguments of a script's function: what a request must hold for them, and how they are taken from it.
 
-They are taken by name, from a JSON object, a form and the query. Where there is only one parameter, and it takes
-objects, the body is its value; where it takes something else, a body that is no object may be its value.
+They are taken by name, from a JSON object, a form, the query and the free segments of a path. Where there is only one
+parameter, and it takes objects, the body is its value; where it takes something else, a body that is no object may be
+its value.
 """
 
 from __future__ import annotations
 
 import types
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from panglot_worker.bodies import codec
 from panglot_worker.bodies.codec import Body, File, Limits
@@ -15,6 +16,7 @@ from panglot_worker.errors import ClientError
 from panglot_worker.hints.kind import Kind, Reader, Schema
 from panglot_worker.hints.misfit import InvalidInput, Misfit, shown
 from panglot_worker.hints.objects import Fields, NamedKind
+from panglot_worker.hints.scalars import ANYTHING
 from panglot_worker.hints.unions import Patience
 
 TOO_DEEP = "the body is nested too deep"
@@ -25,20 +27,42 @@ NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 class Arguments:
     """What one function takes. Made by `functions.arguments_of`."""
 
-    def __init__(self, fields: Fields, definitions: Dict[str, Schema], patience: Patience) -> None:
+    def __init__(self, fields: Fields, definitions: Dict[str, Schema], patience: Patience,
+                 in_path: Sequence[NamedKind] = (), has_body: bool = True) -> None:  # fmt: skip
         self.fields = fields
+        self.path = Fields(in_path) if in_path else None
+        """The parameters that come from the path."""
+        self.has_body = has_body and bool(fields.fields or fields.others)
+        """Whether a body is read; one that nobody takes is left alone."""
         self.definitions = definitions
         self.patience = patience
         self.names: List[str] = list(fields.fields)
         self.lone = self.names[0] if len(self.names) == 1 and fields.others is None else ""
         self.whole: Optional[Kind] = None
         """The only parameter, where the body is its value."""
-        if self.lone and fields.fields[self.lone].kind.is_object:
+        if self.lone and (fields.fields[self.lone].kind.is_object or self._takes_anything(has_body)):
             self.whole = fields.fields[self.lone].kind
         self.file = _only(field for field in fields.fields.values() if field.kind.is_file)
         """The parameter that a body which is neither JSON nor a form goes to."""
         self.text = _only(field for field in fields.fields.values() if field.kind.exact is str)
         """The parameter that a body of plain text goes to."""
+
+    def _takes_anything(self, has_body: bool) -> bool:
+        """Whether the only parameter besides those of the path has no hint: it gets the body as it is."""
+        return has_body and self.path is not None and self.fields.fields[self.lone].kind is ANYTHING
+
+    def of_route(
+        self, segments: Mapping[str, str], content_type: str, body: Body, query: bytes, limits: Limits,
+        views: Optional[List[Any]] = None,
+    ) -> Dict[str, Any]:  # fmt: skip
+        """As `of_request`, with the free segments of the path; a body that nobody takes is left alone."""
+        values = self.of_request(content_type, body if self.has_body else b"", query, limits, views)
+        if self.path is None:
+            return values
+        try:
+            return {**values, **self.path.parse(segments)}
+        except Misfit as misfit:
+            raise InvalidInput(misfit) from None
 
     def of_request(
         self, content_type: str, body: Body, query: bytes, limits: Limits, views: Optional[List[Any]] = None

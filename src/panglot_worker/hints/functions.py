@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from panglot_worker.errors import ScriptError
 from panglot_worker.hints.arguments import Arguments
@@ -13,6 +13,14 @@ from panglot_worker.hints.scalars import ANYTHING
 from panglot_worker.hints.spelling import Unclear, annotated, evaluated, file_and_line, global_names, signature, written
 
 Function = Callable[..., Any]
+
+
+class RouteShape(NamedTuple):
+    """Where the arguments of a function with a route of its own come from, besides the query."""
+
+    segments: Tuple[str, ...] = ()
+    """The free segments of the path."""
+    has_body: bool = True
 
 
 class Typed(NamedTuple):
@@ -25,17 +33,21 @@ class Typed(NamedTuple):
     """Whether taking the arguments from a request may call code of the script."""
 
 
-def typed(function: Function, name: str, batched: bool = False) -> Optional[Typed]:
+def typed(function: Function, name: str, batched: bool = False, route: Optional[RouteShape] = None) -> Optional[Typed]:
     """How a function takes arguments; None where it takes the whole body as it is.
 
-    That is one without hints. Raises ScriptError for hints that make no sense.
+    That is one without hints, unless its route has more than a body for it, or it takes nothing. Raises ScriptError for
+    hints that make no sense, and for a segment of the path that the function has no parameter for.
     """
     try:
         parameters = list(signature(function).parameters.values())
     except (ValueError, TypeError):
         return None
+    by_name = route is not None and (bool(route.segments) or not route.has_body or not parameters)
     try:
-        fields = _batch_fields(function, parameters) if batched else _fields(function, parameters)
+        fields = (_batch_fields if batched else _fields)(function, parameters, by_name)
+        if route is not None and fields is not None:
+            _check_segments(route, fields, parameters)
     except RecursionError:
         raise _error(function, name, Unclear("its hints contain themselves without end", "write a dataclass")) from None
     except Unclear as unclear:
@@ -43,8 +55,25 @@ def typed(function: Function, name: str, batched: bool = False) -> Optional[Type
     if fields is None:
         return None
     named, builder, others = fields
-    arguments = Arguments(Fields(named, others), builder.definitions, builder.patience)
+    segments = route.segments if route is not None else ()
+    in_path = [field for field in named if field.name in segments]
+    rest = [field for field in named if field.name not in segments]
+    arguments = Arguments(Fields(rest, others), builder.definitions, builder.patience, in_path, has_body(route))
     return Typed(arguments, _by_columns(named) if batched else _by_name(parameters), builder.calls_script)
+
+
+def has_body(route: Optional[RouteShape]) -> bool:
+    return route is None or route.has_body
+
+
+def _check_segments(route: RouteShape, fields: _Found, parameters: List[inspect.Parameter]) -> None:
+    """Refuse a free segment that no parameter takes. Raises Unclear."""
+    names = [field.name for field in fields.named]
+    for segment in route.segments:
+        if segment not in names and fields.others is None:
+            written_names = ", ".join([*(parameter.name for parameter in parameters), segment])
+            raise Unclear("its path has {%s}, and it has no parameter of that name" % segment,
+                          "write def ...(%s)" % written_names)  # fmt: skip
 
 
 class _Found(NamedTuple):
@@ -53,11 +82,11 @@ class _Found(NamedTuple):
     others: Any
 
 
-def _fields(function: Function, parameters: List[inspect.Parameter]) -> Optional[_Found]:
+def _fields(function: Function, parameters: List[inspect.Parameter], by_name: bool) -> Optional[_Found]:
     """What each parameter takes; None where the function takes the whole body."""
     builder = Builder()
     named = builder.parameters(function)
-    if _takes_whole_body(named, parameters):
+    if not by_name and _takes_whole_body(named, parameters):
         return None
     rest = [parameter for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
     others = None
@@ -91,7 +120,7 @@ def _by_name(parameters: List[inspect.Parameter]) -> Callable[[Function], Callab
 # Batches
 
 
-def _batch_fields(function: Function, parameters: List[inspect.Parameter]) -> Optional[_Found]:
+def _batch_fields(function: Function, parameters: List[inspect.Parameter], by_name: bool) -> Optional[_Found]:
     """What one item of a batch gives for each parameter, whose hints are lists of that."""
     builder = Builder()
     names = global_names(function)
@@ -102,7 +131,7 @@ def _batch_fields(function: Function, parameters: List[inspect.Parameter]) -> Op
         hint = _item_hint(evaluated(parameter.annotation, names, parameter.name), parameter.name)
         default = _item_default(parameter)
         named.append(builder.named(parameter.name, hint, parameter.name, parameter.replace(default=default)))
-    return None if _takes_whole_body(named, parameters) else _Found(named, builder, None)
+    return None if not by_name and _takes_whole_body(named, parameters) else _Found(named, builder, None)
 
 
 def _item_hint(hint: Any, name: str) -> Any:

@@ -55,6 +55,10 @@ class RouteDescription(TypedDict, total=False):
     """What the author wrote about it."""
     request_schema: Dict[str, Any]
     """A JSON schema of the request; uploads have `format: binary`. Empty: anything."""
+    path_schema: Dict[str, Any]
+    """A JSON schema of the free segments of the path."""
+    without_body: bool
+    """Whether the route takes no body."""
     request_types: List[str]
     """The media types of a request, where the schema does not imply them."""
     files_in_json: bool
@@ -85,7 +89,7 @@ class Description(RouteDescription, total=False):
 ROUTE_KEYS: Dict[str, Tuple[type, ...]] = {
     "entry": (str,), "stages": (list,), "summary": (str,), "request_schema": (dict,), "request_types": (list,),
     "files_in_json": (bool,), "response_schema": (dict,), "example": (dict, type(None)), "streams": (bool,),
-    "any_status": (bool,),
+    "any_status": (bool,), "path_schema": (dict,), "without_body": (bool,),
 }  # fmt: skip
 KEYS: Dict[str, Tuple[type, ...]] = {
     **ROUTE_KEYS, "routes": (dict,), "tensors": (dict,), "bytes": (int,), "autolog": (dict,), "platform": (dict,),

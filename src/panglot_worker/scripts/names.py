@@ -5,7 +5,7 @@ The module `panglot` of the running dialect, and that of an installed Panglot, b
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, TypeVar, Union
+from typing import Any, Callable, List, Sequence, TypeVar, Union
 
 from panglot_worker.bodies.codec import File
 from panglot_worker.bodies.response import Response
@@ -19,14 +19,20 @@ MARK = "_panglot_routes"
 Marked = TypeVar("Marked", bound=Callable[..., Any])
 
 
-def route(path: str, *, batch: Union[bool, int] = False) -> Callable[[Marked], Marked]:
+def route(
+    path: str, *, batch: Union[bool, int] = False, methods: Union[str, Sequence[str]] = "POST"
+) -> Callable[[Marked], Marked]:
     """Give a function of the script a route of its own. The function itself stays as it is.
 
-    With `batch` it gets a list of requests and returns a list of answers: of at most that many, or of as many as the
-    setting `max_batch` says where `batch` is True.
+    `{name}` in the path is a parameter of the function; its other parameters come from the query and the body.
+    `methods` are those it answers: GET, POST, PUT, PATCH or DELETE, or a list of these. With `batch` it gets a list of
+    requests and returns a list of answers: of at most that many, or of as many as the setting `max_batch` says where
+    `batch` is True.
     """
     if not isinstance(path, str):
         raise TypeError('a route needs its path: @route("/path")')
+    if not all(isinstance(method, str) for method in methods):
+        raise TypeError('methods are words: @route("/path", methods=["GET"])')
 
     def mark(function: Marked) -> Marked:
         setattr(function, MARK, [*routes_of(function), path])

@@ -17,10 +17,16 @@ UPLOAD = InferRoute(
 
 def contract(package: Package, settings: Settings) -> Contract:
     """One route for every endpoint of the script. Each is a lane: no batch holds requests of two."""
-    paths = [PREDICT] if package.options.get("predict", True) else []
-    paths += package.options.get("routes", {})
     uses_request = bool(package.options.get("uses_request"))
-    routes = [InferRoute(path, path, lane=path, whole_head=uses_request) for path in paths]
+    first = [InferRoute(PREDICT, PREDICT, lane=PREDICT, whole_head=uses_request)]
+    routes = first if package.options.get("predict", True) else []
+    routes += [
+        InferRoute(
+            about["path"], about["path"], methods=tuple(about["methods"]), target=key, lane=key,
+            whole_head=uses_request, without_body=not about["has_body"],
+        )
+        for key, about in package.options.get("routes", {}).items()
+    ]  # fmt: skip
     routes += openai.routes(package.options)
     routes += [UPLOAD] if package.options.get("frames") else []
     return Contract(

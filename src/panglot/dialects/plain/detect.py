@@ -37,7 +37,7 @@ def detect(path: Path) -> Package | None:
             fix="define predict(request), or a class Model with predict(item) or predict_batch(items); "
             "or chat(messages), or embed(texts)",
         )
-    if entry and any(route.path == PREDICT for route in routes):
+    if entry and any(route.path == PREDICT and "POST" in route.methods for route in routes):
         raise StartError(f"{PREDICT} is the route of predict", file=str(script), fix="choose another path")
     reasons += [route.reason for route in routes]
     reasons += [f"{script.name}:{line} defines {name}, which OpenAI's clients can call" for name, line in lines.items()]
@@ -53,7 +53,7 @@ def detect(path: Path) -> Package | None:
             "frames": takes_frames(tree, entry),
             "predict": bool(entry),
             "uses_request": uses_requests(tree, script),
-            "routes": {route.path: route.for_worker() for route in routes},
+            "routes": {route.key: route.for_worker() for route in routes},
             **dict.fromkeys(lines, True),
             "pictures": "chat" in lines and names_pictures(tree),
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,11 +13,21 @@ from typing import Any
 from panglot.errors import StartError
 from panglot.packages.source import Function
 from panglot.settings import tomlfile
+from panglot.web.path_template import FREE, is_template, template
 
 PREDICT = "/predict"
-RESERVED = ("/", "/metrics", "/docs", "/openapi.json", "/status", "/analyze_video")
-PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
-RULES = "a path is like /embed or /v1/labels: letters, digits and . _ ~ - between slashes"
+RESERVED = (
+    "", "metrics", "docs", "openapi.json", "status", "status.json", "analyze_video", "v2", "models", "jobs", "pages",
+    "playground.json", "samples", "reload", "login", "logout",
+)  # fmt: skip
+"""The first segments of the paths that every server has."""
+PATH = re.compile(r"(/(?:[A-Za-z0-9._~-]|\{[A-Za-z_]\w*(?:\.\.\.)?\})+)+")
+RULES = "a path is like /embed, /v1/labels or /items/{name}: letters, digits and . _ ~ - between slashes"
+OTHER_SEGMENT = re.compile(r"<(?:\w+:)?(\w+)>|(?<=/):(\w+)")
+"""A free segment as other frameworks write it."""
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+WITHOUT_BODY = ("GET", "DELETE")
+ARGUMENTS = ("path", "batch", "methods")
 
 
 @dataclass(frozen=True)
@@ -26,40 +37,80 @@ class Route:
     path: str
     function: str
     batch: bool | int = False
+    methods: tuple[str, ...] = ("POST",)
     file: str = ""
     line: int = 0
 
     @property
+    def key(self) -> str:
+        """The route as the worker is given it: several functions may have one path, by different methods."""
+        return self.path if self.methods == ("POST",) else f"{','.join(self.methods)} {self.path}"
+
+    @property
     def reason(self) -> str:
-        return f"{Path(self.file).name}:{self.line} gives {self.function} the route {self.path}"
+        return f"{Path(self.file).name}:{self.line} gives {self.function} the route {self.key}"
+
+    @property
+    def takes(self) -> set[tuple[str, str]]:
+        """Each method with the path, in which the names of free segments do not count."""
+        return {(method, FREE.sub("{}", self.path)) for method in self.methods}
 
     def for_worker(self) -> dict[str, Any]:
-        return {"function": self.function, "batch": self.batch, "line": self.line}
+        has_body = any(method not in WITHOUT_BODY for method in self.methods)
+        shape = {"path": self.path, "methods": self.methods, "has_body": has_body}
+        segments = [match[1] for match in FREE.finditer(self.path)]
+        return {"function": self.function, "batch": self.batch, "line": self.line, "segments": segments, **shape}
 
 
 def routes(tree: ast.Module, body: list[ast.stmt], script: Path, config: Path | None) -> list[Route]:
     """The routes of a script whose functions are in `body`, those of its decorators first. Raises StartError."""
     routes = [*_decorated(tree, body, script), *_listed(config)]
-    taken: dict[str, Route] = {}
+    taken: dict[tuple[str, str], Route] = {}
     for route in routes:
-        other = taken.setdefault(route.path, route)
-        if other is not route and other.function != route.function:
-            problem = f"{route.path} is the route of {other.function} already"
-            raise StartError(problem, file=route.file, line=route.line, fix="give each function a path of its own")
         _check(route)
-    return list({**taken, **{route.path: route for route in routes}}.values())
+        for way in route.takes:
+            other = taken.setdefault(way, route)
+            if other.function != route.function:
+                problem = f"{way[0]} {route.path} is the route of {other.function} already"
+                fix = "give each function a path or a method of its own"
+                raise StartError(problem, file=route.file, line=route.line, fix=fix)
+    unique = {route.key: route for route in routes}.values()
+    # Tools, and clients that name no route, use the first: one that takes a body at a path that is known.
+    return sorted(unique, key=lambda route: ("POST" not in route.methods, is_template(route.path)))
 
 
 def _check(route: Route) -> None:
     problem, fix = "", ""
     if not PATH.fullmatch(route.path):
-        problem, fix = f"{route.path!r} cannot be a route", RULES
-    elif route.path in RESERVED or route.path.startswith("/v2/"):
+        problem, fix = f"{route.path!r} cannot be a route", _better(route.path)
+    elif _misfit(route.path):
+        problem, fix = f"{route.path!r} cannot be a route: {_misfit(route.path)}", RULES
+    elif route.path.split("/")[1] in RESERVED:
         problem, fix = f"{route.path} is a route of every package", "choose another path"
+    elif not route.methods or set(route.methods) - set(METHODS):
+        wrong = ", ".join(sorted(set(route.methods) - set(METHODS))) or "nothing"
+        problem = f"the route {route.path} has the method {wrong}"
+        fix = f'there are {", ".join(METHODS)}: write methods=["GET"], say'
     elif type(route.batch) is int and route.batch < 1:
         problem, fix = f"batch = {route.batch}", "write true, false, or how many requests at most"
     if problem:
         raise StartError(problem, file=route.file, line=route.line, fix=fix)
+
+
+def _better(path: str) -> str:
+    """What to write instead of a path that cannot be."""
+    better = OTHER_SEGMENT.sub(lambda match: "{%s}" % (match[1] or match[2]), path)
+    better = better if better.startswith("/") else f"/{better}"
+    return f'write "{better}"' if PATH.fullmatch(better) else RULES
+
+
+def _misfit(path: str) -> str:
+    """Why a path with free segments makes no sense."""
+    try:
+        template(path)
+    except ValueError as error:
+        return str(error).partition(": ")[2]
+    return ""
 
 
 # Decorators
@@ -91,26 +142,47 @@ def _read(decorator: ast.expr, function: str, script: Path) -> Route:
     values = {keyword.arg or "": _literal(keyword.value) for keyword in words}
     paths = [_literal(argument) for argument in (decorator.args if isinstance(decorator, ast.Call) else [])]
     path = paths[0] if paths else values.get("path")
-    batch = values.get("batch", False)
-    if not isinstance(path, str) or not isinstance(batch, int) or set(values) - {"path", "batch"} or len(paths) > 1:
+    batch, methods = values.get("batch", False), _methods(values.get("methods", "POST"))
+    unknown = next((word for word in values if word not in ARGUMENTS), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, ARGUMENTS, 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise StartError(
+            f"@route has no argument '{unknown}'",
+            file=str(script),
+            line=decorator.lineno,
+            fix=f'{meant}write @route("/{function}", methods=["GET"], batch=True), each as needed',
+        )
+    if not isinstance(path, str) or not isinstance(batch, int) or methods is None or len(paths) > 1:
         raise StartError(
             f"the route of {function} must be plain text that can be read without running the script",
             file=str(script),
             line=decorator.lineno,
-            fix=f'write @route("/{function}"), or @route("/{function}", batch=True) for lists of requests',
+            fix=f'write @route("/{function}"), with methods=["GET"] for another method, batch=True for lists',
         )
-    return Route(path, function, batch, str(script), decorator.lineno)
+    return Route(path, function, batch, methods, str(script), decorator.lineno)
 
 
 def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return [_literal(element) for element in node.elts]
     return node.value if isinstance(node, ast.Constant) else None
+
+
+def _methods(value: Any) -> tuple[str, ...] | None:
+    """The methods that a value names, in the order of their table; None where it names none."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return None
+    given = list(dict.fromkeys(word.upper() for word in words))
+    return tuple(sorted(given, key=lambda method: METHODS.index(method) if method in METHODS else -1))
 
 
 # The table
 
 
 def _listed(config: Path | None) -> Iterator[Route]:
-    """The routes of the table [routes] in panglot.toml: a function's name, or a table with `function` and `batch`."""
+    """The routes of the table [routes] in panglot.toml: a function's name, or a table with what @route takes."""
     if config is None:
         return
     file = tomlfile.read(config)
@@ -120,9 +192,10 @@ def _listed(config: Path | None) -> Iterator[Route]:
     for path, value in table.items():
         about = {"function": value} if isinstance(value, str) else value
         if not isinstance(about, dict) or not isinstance(about.get("function"), str):
-            fix = f'"{path}" = "function", or "{path}" = {{function = "function", batch = true}}'
+            fix = f'"{path}" = "function", or "{path}" = {{function = "function", methods = ["GET"]}}'
             raise file.error(f"routes.{path}: expected the name of a function", "routes", path, fix=fix)
-        batch = about.get("batch", False)
-        if set(about) - {"function", "batch"} or not isinstance(batch, int):
-            raise file.error(f"routes.{path}: there are function, and batch: true, false or a number", "routes", path)
-        yield Route(path, about["function"], batch, str(config), file.line("routes", path))
+        batch, methods = about.get("batch", False), _methods(about.get("methods", "POST"))
+        if set(about) - {"function", "batch", "methods"} or not isinstance(batch, int) or methods is None:
+            words = 'there are function, batch (true, false or a number) and methods (such as ["GET"])'
+            raise file.error(f"routes.{path}: {words}", "routes", path)
+        yield Route(path, about["function"], batch, methods, str(config), file.line("routes", path))

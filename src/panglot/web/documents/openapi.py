@@ -16,8 +16,8 @@ from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.terminal.text import visible
 from panglot.web.contract import ADMIN, CONTROL, METRICS, AdminRoute, InferRoute, Page, neutral_error
-from panglot.web.documents.bodies import BINARY, JSON, answer_content, file_content, request_content
-from panglot.web.documents.schemas import Definitions, Object
+from panglot.web.documents.bodies import BINARY, JSON, answer_content, file_content, request_content, sendable
+from panglot.web.documents.schemas import Definitions, Object, portable
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.path_template import template
@@ -161,7 +161,8 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Defin
     paths: Object = {}
     several = len({model.name for _, model in served}) > 1
     for start, model, route in routes:
-        own: RouteDescription = model.api.get("routes", {}).get(route.path, model.api)
+        described = model.api.get("routes", {})
+        own: RouteDescription = described.get(route.worker_route) or described.get(route.path) or model.api
         for method in route.methods:
             operation = _infer(front, model, route, definitions.resolved(own), next(names), method)
             paths.setdefault(template(start + route.path).plain, {})[method.lower()] = operation
@@ -225,7 +226,12 @@ def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str
         "operationId": name,
         "tags": ["inference"],
         "summary": "Run the model on one request",
-        "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
+        "parameters": [
+            _reference("parameters", "RequestId"),
+            _reference("parameters", "Timeout"),
+            *_arguments("path", portable(sendable(api.get("path_schema"), {}))),
+            *(_arguments("query", portable(sendable(api.get("request_schema"), {}))) if method in BODILESS else ()),
+        ],
         **(_body(route, api) if method not in BODILESS else {}),
         # First, and not hidden by the faults that a platform answers with 200.
         "responses": {"200": answer, **chosen} | _native_faults(front, model, route) | {"200": answer},
@@ -233,8 +239,17 @@ def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str
     }
 
 
+def _arguments(place: str, schema: Object) -> Iterator[Object]:
+    """What a function takes from the path or the query of its route, by the schema of an object."""
+    options: list[Object] = schema.get("anyOf", [schema])
+    fields = next((option for option in options if "properties" in option), {})
+    for name, about in fields.get("properties", {}).items():
+        required = place == "path" or name in fields.get("required", ())
+        yield {"name": name, "in": place, "required": required, "schema": about}
+
+
 def _body(route: InferRoute, api: Object) -> Object:
-    if route.without_body:
+    if route.without_body or api.get("without_body"):
         return {}
     return {"requestBody": {"required": True, "content": _request(route, api)}}
 

@@ -13,7 +13,7 @@ from panglot_worker.bodies.response import BODILESS, Response, disposition, is_j
 from panglot_worker.dialects.base import BETWEEN, Answer, Request, Stages, warned
 from panglot_worker.errors import ScriptError
 from panglot_worker.hints.arguments import Arguments
-from panglot_worker.hints.functions import Typed, typed
+from panglot_worker.hints.functions import RouteShape, Typed, typed
 from panglot_worker.hints.misfit import InvalidInput, Misfit
 from panglot_worker.hints.spelling import file_and_line
 from panglot_worker.items.results import only_result, with_one
@@ -37,10 +37,22 @@ class Bodies(NamedTuple):
     def by_hints(self, arguments: Arguments) -> Callable[[Request], Any]:
         """How the requests of a function with hints are read."""
         read, limits = arguments.of_request, self.limits
+        if arguments.path is not None or not arguments.has_body:
+            return self._by_route(arguments)
 
         def decode(request: Request) -> Any:
             views = request.files if request.location else None
             return read(request.content_type, request.body, request.head.query, limits, views)
+
+        return decode
+
+    def _by_route(self, arguments: Arguments) -> Callable[[Request], Any]:
+        """The same of a function whose route has free segments, or no body."""
+
+        def decode(request: Request) -> Any:
+            views, head = request.files if request.location else None, request.head
+            body, query = request.body, head.query
+            return arguments.of_route(head.path_values, request.content_type, body, query, self.limits, views)
 
         return decode
 
@@ -74,14 +86,19 @@ class EncodedPart(bytes):
 
 
 class Endpoint:
-    """A path, the function it leads to, and what that function takes and gives.
+    """A route, the function it leads to, and what that function takes and gives.
+
+    `path` is the route as the worker is given it: a path, with the methods before it where these are not POST alone.
 
     `load`, `preprocess`, `postprocess` and `example` are of `/predict` alone: other routes have one function each.
     """
 
     def __init__(self, path: str, function: Function, *, batched: bool = False, max_batch: Optional[int] = None,
-                 hooks: Optional[Mapping[str, Function]] = None) -> None:  # fmt: skip
+                 hooks: Optional[Mapping[str, Function]] = None,
+                 route: Optional[RouteShape] = None) -> None:  # fmt: skip
         self.path = path
+        self.route = route
+        """Of a function with a route of its own: where its arguments come from."""
         self.function = function
         self.batched = batched
         self.max_batch = max_batch
@@ -115,7 +132,7 @@ class Endpoint:
         names = ("preprocess", self.name, "postprocess")
         functions = dict(zip(names, (self.preprocess, self.function, self.postprocess)))
         first = next(name for name in names if functions[name] is not None)
-        self.signature = typed(self.first, first, self.batched and self.preprocess is None)
+        self.signature = typed(self.first, first, self.batched and self.preprocess is None, self.route)
         for name, function in functions.items():
             if function is not None and (name != first or self.signature is None):
                 takes_one(function, name)
@@ -171,6 +188,10 @@ class Endpoint:
         }
         if self.signature is not None:
             described["files_in_json"] = True
+            if not self.signature.arguments.has_body:
+                described["without_body"] = True
+            if self.signature.arguments.path is not None:
+                described["path_schema"] = self.signature.arguments.path.schema()
         return described
 
     def _guess(self) -> Any:

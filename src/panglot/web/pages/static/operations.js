@@ -15,10 +15,12 @@ export function operations(document, { name, start, requests }) {
   for (const [path, methods] of Object.entries(document.paths)) {
     // In the document of one of several models, what is not behind the model's own path says so.
     const place = methods.servers ? path : start + path;
-    for (const method of ["post", "get"]) {
+    for (const method of ["post", "get", "put", "patch", "delete"]) {
       const about = methods[method];
       if (!about || !isTried(method, path, about)) continue;
-      const parameters = [...(methods.parameters ?? []), ...(about.parameters ?? [])].map((one) => resolved(document, one));
+      const all = [...(methods.parameters ?? []), ...(about.parameters ?? [])].map((one) => resolved(document, one));
+      // What an operation says of a parameter holds, not what its path says.
+      const parameters = [...new Map(all.map((one) => [`${one.in} ${one.name}`, one])).values()];
       found.push({
         id: `${method.toUpperCase()} ${place}`, path: place, method: method.toUpperCase(), summary: about.summary ?? "",
         parameters: parameters.filter((one) => one.in !== "header"),
@@ -28,7 +30,7 @@ export function operations(document, { name, start, requests }) {
     }
   }
   const known = (one) => requests.findIndex((request) => matches(one.path, request.path));
-  const rank = (one) => (known(one) >= 0 ? known(one) : one.method === "POST" ? 50 : 100);
+  const rank = (one) => (known(one) >= 0 ? known(one) : one.method === "POST" ? 50 : one.method === "GET" ? 100 : 150);
   return found.sort((one, other) => rank(one) - rank(other));
 }
 

@@ -102,8 +102,12 @@ class Playground {
 
   parameter({ name, description, required, schema, ...rest }, value) {
     const id = newId("parameter");
-    const control = h("input", { id, type: "text", ".value": value ?? schema?.default ?? (rest.in === "path" ? "any" : ""), spellcheck: "false" });
-    const label = h("label", { class: "label", for: id }, name, required ? null : h("span", { class: "hint" }, " optional"));
+    const first = value ?? schema?.default ?? schema?.enum?.[0] ?? (rest.in !== "path" ? "" : NUMERIC.includes(schema?.type) ? "1" : "any");
+    const choices = schema?.enum ?? (schema?.type === "boolean" ? ["true", "false"] : null);
+    const control = choices
+      ? h("select", { id }, required ? null : h("option", { value: "" }, "–"), choices.map((one) => h("option", { value: one, selected: String(one) === String(first) }, String(one))))
+      : h("input", { id, type: NUMERIC.includes(schema?.type) ? "number" : "text", step: schema?.type === "number" ? "any" : null, ".value": first, spellcheck: "false" });
+    const label = h("label", { class: required ? "label needed" : "label", for: id }, name);
     return { name, in: rest.in, control, element: h("div", { class: "field" }, label, control, description ? h("p", { class: "hint" }, description) : null) };
   }
 
@@ -270,6 +274,8 @@ class Playground {
 
 /** The document's descriptions are Markdown, in which the server escapes two characters. */
 const unescaped = (text) => text.replaceAll("&lt;", "<").replaceAll("&amp;", "&");
+
+const NUMERIC = ["integer", "number"];
 
 const PLAIN_SUMMARY = "Run the model on one request";
 
