@@ -189,8 +189,8 @@ def worker_events() -> list[str]:
                         for key, value in zip(node.keys, node.values, strict=True)
                         if isinstance(key, ast.Constant) and key.value == "type" and isinstance(value, ast.Constant)
                     }
-    # Dialects write schemas of inputs, whose dicts have a type too.
-    types -= {"array", "boolean", "integer", "null", "number", "object", "string"}
+    # The types of JSON schemas stand in such dicts too.
+    types -= {"number", "integer", "string", "boolean", "object", "array", "null"}
     return sorted(kind for kind in types if isinstance(kind, str) and f'"{kind}"' in _read("panglot/engine"))
 
 
