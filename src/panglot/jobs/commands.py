@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from panglot.jobs.database import about, is_whole
+from panglot.jobs.database import about, is_whole, shrink
 from panglot.jobs.folder import ANSWERS, BODIES, JobFolder
 from panglot.jobs.job import (
     CANCELLED,
@@ -379,7 +379,7 @@ class JobTables:
         """Remove a job that has ended after so many seconds at most. One whose webhook is due stays, see `sweep`."""
         job = self.queries.get(name)
         if job is not None and job.is_ended:
-            self.database.execute("UPDATE job SET due = min(due, ?) WHERE seq = ?", (time.time() + seconds, job.seq))
+            self.database.execute("UPDATE job SET due = min(due, ?) WHERE seq = ?", (self.now() + seconds, job.seq))
 
     def requeue(self, name: str, lifetime: float) -> Job | None:
         """Queue a job that failed once more, with all its attempts; None where it has not failed or has no body."""
@@ -421,15 +421,8 @@ class JobTables:
                 self.jobs -= 1
                 self.bytes -= job.size + job.answer_size
                 self.counts[job.model, job.state] -= 1
-        self._shrink()
+        shrink(self.database)
         return swept
-
-    def _shrink(self) -> None:
-        """Give pages back where more than a quarter of them, and 10 MiB, are free."""
-        free, all_pages = (self.database.execute(f"PRAGMA {name}").fetchone()[0]
-                           for name in ("freelist_count", "page_count"))  # fmt: skip
-        if free > 2560 and free * 4 > all_pages:
-            self.database.execute("PRAGMA incremental_vacuum(256)").fetchall()
 
     def _remove_payloads(self, job: Job) -> None:
         self.database.execute("DELETE FROM payload WHERE position = ?", (job.seq * 2,))

@@ -269,6 +269,13 @@ def is_whole(data: bytes | None, size: int, crc: int | None) -> bool:
     return data is not None and len(data) == size and zlib.crc32(data) == crc
 
 
+def shrink(database: sqlite3.Connection) -> None:
+    """Give pages back where more than a quarter of them, and 10 MiB, are free."""
+    free = _pragma(database, "freelist_count")
+    if free > 2560 and free * 4 > _pragma(database, "page_count"):
+        database.execute("PRAGMA incremental_vacuum(256)").fetchall()
+
+
 def tidy(folder: JobFolder, opened: Opened) -> None:
     """Remove files without a row; after damage they are moved to lost/. Name jobs whose file is missing."""
     database = opened.connection
