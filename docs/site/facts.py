@@ -189,9 +189,9 @@ def worker_events() -> list[str]:
                         for key, value in zip(node.keys, node.values, strict=True)
                         if isinstance(key, ast.Constant) and key.value == "type" and isinstance(value, ast.Constant)
                     }
-    # The types of JSON schemas stand in such dicts too.
-    types -= {"number", "integer", "string", "boolean", "object", "array", "null"}
-    return sorted(kind for kind in types if isinstance(kind, str) and f'"{kind}"' in _read("panglot/engine"))
+    return sorted(
+        kind for kind in types - OF_SCHEMAS if isinstance(kind, str) and f'"{kind}"' in _read("panglot/engine")
+    )
 
 
 def sent_events() -> list[str]:
