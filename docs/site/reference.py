@@ -87,8 +87,10 @@ def settings() -> str:
         if own:
             groups[f"Packages of {name}"] = [_setting(key, about) for key, about in own.items()]
     columns = ("key", "flag", "default", "may be", "what it is")
+    first = [(f"`{flag(name)}`", f"`{name}`", why) for name, why in WORDS["ten"].items()]
+    ten = ["## The ten that matter", "", *table(("flag", "key", "when you need it"), first)]
     parts = [[f"## {heading}", "", *table(columns, rows)] for heading, rows in groups.items()]
-    return page("Settings", *parts)
+    return page("Settings", ten, *parts)
 
 
 def _setting(name: str, about: Field[Any]) -> Sequence[str]:
