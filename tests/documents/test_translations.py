@@ -18,6 +18,7 @@ WANTED = {
     "docs/troubleshooting.md",
     "docs/guides/batching.md",
     "docs/guides/clients.md",
+    "docs/guides/deploy.md",
     "docs/guides/errors.md",
     "docs/guides/first-hour.md",
     "docs/guides/jobs.md",
@@ -26,6 +27,8 @@ WANTED = {
     "docs/guides/pictures.md",
     "docs/guides/sleep.md",
     "docs/guides/prove-a-migration.md",
+    "docs/guides/sizing.md",
+    "docs/guides/upgrade.md",
     "docs/guides/yesterdays-traffic.md",
     *(f"docs/coming-from/{name}.md" for name in COMING_FROM if name not in IN_ENGLISH_ALONE),
 }
