@@ -87,6 +87,10 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         mosec_on("mosec-single-orjson", "json", "--batch", "1", "--orjson"),
         dataclasses.replace(panglot_on("panglot-azureml", "json", "echo_azureml"), path="/score"),
         dataclasses.replace(panglot_on("panglot-paieas", "json", "echo_paieas"), path="/api/predict/echo"),
+        dataclasses.replace(panglot_on("panglot-sagemaker", "json", "echo_sagemaker"), path="/invocations"),
+        dataclasses.replace(
+            panglot_on("panglot-torchserve", "json", "echo_torchserve"), path="/predictions/echo_torchserve"
+        ),
         dataclasses.replace(panglot_on("panglot-truss", "json", "echo_truss"), path="/v1/models/model:predict"),
         panglot_on("panglot-hfendpoint", "inputs", "echo_hfendpoint"),
         Contestant("floor-raw", "raw", floor, "/raw"),
