@@ -24,6 +24,7 @@ from contestants import UnavailableError, panglot_command  # noqa: E402
 from load import LoadError, run_wrk, scenarios  # noqa: E402
 from measure import await_status, free_port  # noqa: E402
 from processes import CpuMeter, running  # noqa: E402
+
 from support import torchserve  # noqa: E402
 
 MODELS = ("echo", "nap")
