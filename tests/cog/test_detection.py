@@ -96,3 +96,9 @@ def test_a_predictor_that_cannot_start_ends_the_server_with_file_and_line(tmp_pa
     done = panglot("serve", str(write(tmp_path / "own", cog__yaml=YAML, predict__py=script)), "--port", "0", seconds=60)
     assert done.returncode == 3
     assert [part for part in ("predict.py:6", "OSError: no weights") if part not in done.stderr] == [], done.stderr
+
+
+def test_a_package_whose_weights_are_missing_ends_the_server() -> None:
+    done = panglot("serve", str(PACKAGES / "cog_unready"), "--port", "0", seconds=60)
+    assert done.returncode == 3
+    assert [part for part in ("predict.py:8", "weights/model.bin") if part not in done.stderr] == [], done.stderr

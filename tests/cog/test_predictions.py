@@ -273,3 +273,11 @@ def test_a_script_says_itself_whether_it_is_healthy() -> None:
         health = server.client.get("/health-check")
         assert (health.status_code, health.json()["status"]) == (200, "UNHEALTHY")
         assert "not well" in health.json()["user_healthcheck_error"]
+
+
+@pytest.mark.document("cog.21")
+def test_several_files_come_and_go() -> None:
+    with serving("cog_pictures", "--workers", "1") as server:
+        told = predicted(server, {"pictures": ["data:text/plain;base64,aGk=", "data:text/plain;base64,aG8="]})
+        assert told["output"] == ["data:text/plain;base64,aGkr", "data:text/plain;base64,aG8r"]
+        assert posted(server, {}).json()["detail"][0]["msg"] == "field required"

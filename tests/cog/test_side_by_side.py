@@ -1,0 +1,132 @@
+"""Cog's own servers, the old one in Python and the new one in Rust, and Panglot on the same package and requests.
+
+The old one's answers are the aim. A case that differs names the row of docs/dialects/cog.md that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import originals
+from support.originals import Case, Original
+from support.server import PACKAGES, Server, serving
+
+pytestmark = [pytest.mark.rest("installs two versions of Cog"), pytest.mark.timeout(900)]
+PACKAGE = "cog_measured"
+JSON = {"Content-Type": "application/json"}
+COMPARED = ("input", "output", "error", "status", "detail")
+"""Of an answer; ids and times are new each time."""
+TRACEBACK = "the traceback in `logs` of a failed prediction"
+PLAIN_PATH = "a plain path for a file"
+NULL_INPUT = "`input` that is null"
+
+
+def predict(body: str, differs: str = "") -> Case:
+    return Case("POST", "/predictions", body, JSON, differs=differs)
+
+
+def given(text: str) -> str:
+    return f'{{"input": {{{text}}}}}'
+
+
+PICTURE = '"op": "image", "image": "data:text/plain;base64,aGk="'
+OLD = [
+    predict(given("")),
+    predict('{"input": null}', NULL_INPUT),
+    predict(given('"n": "3", "kind": "b"')),
+    predict(given('"unknown": 1')),
+    predict(given('"op": "file"')),
+    predict(given(PICTURE)),
+    predict(given('"op": "raise"'), TRACEBACK),
+    predict(given('"n": 9')),
+    predict(given('"n": 0')),
+    predict(given('"n": "x"')),
+    predict(given('"kind": "z"')),
+    predict(given('"image": "/etc/hostname"')),
+    Case("PUT", "/predictions/a", '{"id": "b", "input": {}}', JSON),
+    Case("GET", "/nowhere"),
+]
+NEW = [
+    predict(given("")),
+    predict(given('"op": "file"')),
+    predict(given(PICTURE)),
+    predict(given('"image": "/etc/hostname", "op": "image"'), PLAIN_PATH),
+    Case("PUT", "/predictions/a", '{"id": "b", "input": {}}', JSON),
+    Case("POST", "/predictions", "{}", {**JSON, "Accept": "text/event-stream"}),
+    Case("POST", "/predictions/nobody/cancel"),
+]
+
+
+def running(python: str, **variables: str) -> Any:
+    # The new server starts its worker as `python`.
+    path = {"PATH": f"{Path(python).parent}:/usr/bin:/bin", "PORT": originals.PORT, **variables}
+    return originals.running([python, "-m", "cog.server.http"], PACKAGES / PACKAGE, "/health-check", env=path)
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[Original]:
+    python = originals.interpreter("cog-old", "cog==0.9.25", "pydantic<2", "setuptools")
+    with running(python) as server:
+        ready(server)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def new() -> Iterator[Original]:
+    python = originals.interpreter("cog-new", "cog==0.23.1", "coglet==0.23.1")
+    with running(python, COG_PREDICT_TYPE_STUB="predict.py:Predictor") as server:
+        ready(server)
+        yield server
+
+
+def ready(server: Original) -> None:
+    """Both answer their health check before the script is loaded."""
+    is_ready = Case("GET", "/health-check")
+    originals.wait_until(lambda: originals.ask(server.url, is_ready).body["status"] == "READY", 60)
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Server]:
+    with serving(PACKAGE, "--workers", "1") as server:
+        yield server
+
+
+def shown(answer: originals.Answer, keys: tuple[str, ...] = COMPARED) -> tuple[int, Any]:
+    body = answer.body
+    return answer.status, {key: body[key] for key in keys if key in body} if isinstance(body, dict) else body
+
+
+@pytest.mark.document("cog.19")
+@pytest.mark.parametrize("case", OLD, ids=str)
+def test_as_the_old_server(old: Original, own: Server, case: Case) -> None:
+    expected, answer = originals.ask(old.url, case), originals.ask(own.url, case)
+    if case.differs == NULL_INPUT:
+        originals.differs("cog", case.differs)
+        assert (expected.status, answer.status, answer.body["status"]) == (500, 200, "succeeded")
+        return
+    assert shown(answer) == shown(expected)
+    if isinstance(expected.body, dict) and "logs" in expected.body:
+        if case.differs:
+            originals.differs("cog", case.differs)
+            assert expected.body["logs"].startswith(answer.body["logs"])
+        else:
+            assert answer.body["logs"] == expected.body["logs"]
+        assert expected.body.keys() - answer.body.keys() <= {"webhook", "webhook_events_filter", "output_file_prefix"}
+
+
+@pytest.mark.document("cog.20")
+@pytest.mark.parametrize("case", NEW, ids=str)
+def test_as_the_new_server(new: Original, own: Server, case: Case) -> None:
+    keys = ("output", "status", "detail", "error") if "text/event-stream" in str(case.headers) else COMPARED[1:]
+    expected, answer = originals.ask(new.url, case), originals.ask(own.url, case)
+    if case.differs:
+        originals.differs("cog", case.differs)
+        assert (expected.status, answer.status) == (200, 422)
+        return
+    theirs, ours = shown(expected, keys), shown(answer, keys)
+    # The new one leaves out what is null.
+    assert (ours[0], {key: value for key, value in ours[1].items() if value is not None}) == theirs
