@@ -16,6 +16,7 @@ WANTED = {
     "docs/install.md",
     "docs/first-five-minutes.md",
     "docs/troubleshooting.md",
+    "docs/tutorials/tabular.md",
     "docs/guides/batching.md",
     "docs/guides/clients.md",
     "docs/guides/deploy.md",
