@@ -40,9 +40,12 @@ class Shown:
 
 def in_terminal(
     words: Sequence[str], columns: int = 80, *, rows: int = 24, cwd: Path = ROOT, until: Until = "",
-    seconds: float = 90, env: dict[str, str] | None = None, stop: int = signal.SIGINT,
+    seconds: float = 90, env: dict[str, str] | None = None, stop: int = signal.SIGINT, keys: str = "",
 ) -> Shown:  # fmt: skip
-    """Run a command with a terminal for input and output to its end; or stop it when its screen shows `until`."""
+    """Run a command with a terminal for input and output to its end; or stop it when its screen shows `until`.
+
+    With `keys` these are pressed, in place of a signal.
+    """
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_") and key != "COLUMNS"}
@@ -52,12 +55,13 @@ def in_terminal(
         env={**kept, "PATH": path, "TERM": "xterm-256color", **(env or {})},
     )  # fmt: skip
     os.close(theirs)
-    raw = _read(ours, process, until, seconds, stop)
+    end = (lambda: os.write(ours, keys.encode())) if keys else (lambda: process.send_signal(stop))
+    raw = _read(ours, process, until, seconds, end)
     os.close(ours)
     return Shown(raw, process.wait(30))
 
 
-def _read(ours: int, process: subprocess.Popen[bytes], until: Until, seconds: float, stop: int) -> str:
+def _read(ours: int, process: subprocess.Popen[bytes], until: Until, seconds: float, end: Callable[[], object]) -> str:
     found = b""
     deadline = time.monotonic() + seconds
     is_stopped = False
@@ -74,7 +78,7 @@ def _read(ours: int, process: subprocess.Popen[bytes], until: Until, seconds: fl
                 is_stopped = True
                 # What it says of the last moments comes first.
                 time.sleep(0.2)
-                process.send_signal(stop)
+                end()
     if time.monotonic() >= deadline:
         process.kill()
         raise AssertionError(f"not done within {seconds} s:\n{found.decode(errors='replace')}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from panglot.tools import top
-from panglot.tools.top import duration, line
+from panglot.tools.top import GOOD, duration, line, screen
 from support.server import Server, panglot, serving, wait_until
 from support.terminal import in_terminal
 
@@ -56,6 +58,30 @@ def test_fits_the_terminal_while_it_follows(server: Server) -> None:
     assert max(map(len, shown.splitlines())) <= 80
     for words in ("● ready", "5xx/s", "500 Internal Server Error", "bad-one"):
         assert words in shown
+
+
+def test_a_narrow_terminal_has_the_newest_second() -> None:
+    """A minute of bars does not fit into 80 columns beside the figures: its beginning is left out."""
+    history = [[float(second), *([0.0] * 11)] for second in range(60)]
+    history[-1][GOOD] = 9.0
+    figures = {
+        "about": {"models": [{"name": "m"}]}, "state": "ready", "restarts": {}, "uptime": 1, "answered": 1, "failed": 0,
+        "history": history, "workers": [], "batches": [], "errors": [], "recent": [],
+    }  # fmt: skip
+    console = Console(width=80, file=io.StringIO())
+    console.print(screen(figures, "http://127.0.0.1:8080", 80, keys=True))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "q quits" in shown
+    rates = next(row for row in shown.splitlines() if row.startswith("requests/s"))
+    assert rates.rstrip().endswith("█")
+    assert len(rates) <= 80
+
+
+def test_q_ends_it(server: Server) -> None:
+    done = in_terminal(
+        ["panglot", "top", server.url], 80, until="q quits", env={"PANGLOT_TOKEN": "secret"}, keys="q", seconds=60
+    )
+    assert done.code == 0
 
 
 SMI = """#!/bin/sh

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import select
 import sys
+import termios
 import time
+import tty
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
     from panglot.tools.running_server import RunningServer
 
 EVERY = 1.0
+ENDING = (b"q", b"Q")
 
 
 @click.command()
@@ -26,7 +33,7 @@ def top(url: str, once: bool, as_json: bool) -> None:
     """Show what the server at URL does, second by second: the figures of its status page, in a terminal.
 
     URL is http://127.0.0.1:8080 unless given; with /models/NAME behind it the figures are those of one model. The
-    token is that in PANGLOT_TOKEN. Ends with Ctrl-C.
+    token is that in PANGLOT_TOKEN. Ends with q or Ctrl-C.
     """
     from panglot.tools import top as figures
 
@@ -41,18 +48,45 @@ def top(url: str, once: bool, as_json: bool) -> None:
 
 
 def _follow(server: RunningServer, url: str) -> None:
-    """Draw the figures anew each second until Ctrl-C. A server that goes away is waited for."""
+    """Draw the figures anew each second until q or Ctrl-C. A server that goes away is waited for."""
     from rich.live import Live
 
     from panglot.tools import top as figures
 
     console = printing.console()
-    shown = figures.screen(figures.read(server), url, *console.size)
-    with Live(shown, console=console, screen=True, auto_refresh=False) as view:
-        while True:
-            time.sleep(EVERY)
+    shown = figures.screen(figures.read(server), url, *console.size, keys=True)
+    with _keys(), Live(shown, console=console, screen=True, auto_refresh=False) as view:
+        while not _is_ended(EVERY):
             try:
-                shown = figures.screen(figures.read(server), url, *console.size)
+                shown = figures.screen(figures.read(server), url, *console.size, keys=True)
             except StartError as error:
                 shown = figures.lost(str(error), url)
             view.update(shown, refresh=True)
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[None]:
+    """Have keys come one by one, without being shown; where the input is a terminal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _is_ended(seconds: float) -> bool:
+    """Wait; whether a key that ends the command was pressed meanwhile."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if not sys.stdin.isatty():
+            time.sleep(left)
+        elif select.select([sys.stdin], [], [], left)[0]:
+            # Not by the buffer of the text file, which may hold keys that `select` does not see.
+            keys = os.read(sys.stdin.fileno(), 64)
+            if not keys or any(key in keys for key in ENDING):
+                return True
+    return False

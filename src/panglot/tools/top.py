@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.errors import StartError
 from panglot.inputs.addresses import is_address
-from panglot.terminal.tables import Column, fitting
+from panglot.terminal.tables import GAP, Column, fitting
 from panglot.terminal.text import brief, visible
 from panglot.tools.running_server import NOT_FOUND, RunningServer
 
@@ -64,23 +64,30 @@ def read(server: RunningServer) -> dict[str, Any]:
 # Drawing
 
 
-def screen(figures: dict[str, Any], url: str, width: int, height: int = 0) -> Group:
+def screen(figures: dict[str, Any], url: str, width: int, height: int = 0, keys: bool = False) -> Group:
     """All figures, from the most to the least important; where the screen has few lines, as many as fit.
 
-    Raises StartError where the figures are not those of Panglot.
+    With `keys` it says which keys there are. Raises StartError where the figures are not those of Panglot.
     """
     try:
-        return _screen(figures, url, width, height)
+        return _screen(figures, url, width, height, keys)
     except NONSENSE as error:
         problem = f"{url} tells figures that make no sense ({brief(f'{type(error).__name__}: {error}', 100)})"
         raise StartError(problem, fix="is it a server of Panglot, and of this version?") from None
 
 
-def _screen(figures: dict[str, Any], url: str, width: int, height: int) -> Group:
+def _screen(figures: dict[str, Any], url: str, width: int, height: int, keys: bool) -> Group:
     from rich.console import Group
 
     sizes = _sizes(figures)
-    parts: list[RenderableType] = [_head(figures, url), "", _rates(figures), "", *sizes, _workers(figures, width)]
+    parts: list[RenderableType] = [
+        _head(figures, url, keys),
+        "",
+        _rates(figures, width),
+        "",
+        *sizes,
+        _workers(figures, width),
+    ]
     used = 6 + len(sizes) + _rows_of(parts)
     batches = _batches(figures["batches"])
     if batches:
@@ -104,12 +111,10 @@ def lost(words: str, url: str) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    return Group(
-        Text(url, "bold"), Text(visible(words), "red"), Text("Waiting for it to come back. Ctrl-C ends.", "dim")
-    )
+    return Group(Text(url, "bold"), Text(visible(words), "red"), Text("Waiting for it to come back. q quits.", "dim"))
 
 
-def _head(figures: dict[str, Any], url: str) -> RenderableType:
+def _head(figures: dict[str, Any], url: str, keys: bool) -> RenderableType:
     from rich.text import Text
 
     known = [visible(name) for name in _names(figures)]
@@ -119,15 +124,16 @@ def _head(figures: dict[str, Any], url: str) -> RenderableType:
     shown = (f"● {visible(state)}", COLOURS.get(state, ""))
     asleep = [visible(name) for name in figures.get("asleep", ())]
     facts += f"   asleep: {_listed(asleep)}" if asleep and len(known) > 1 else ""
-    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
+    quits = ("   q quits", "dim") if keys else ""
+    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, quits, "\n", (facts, "dim"))
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES]) + (f" and {len(names) - NAMES} more" if len(names) > NAMES else "")
 
 
-def _rates(figures: dict[str, Any]) -> Table:
-    """A row for each figure of the last second, with a minute of it as a line of bars."""
+def _rates(figures: dict[str, Any], width: int) -> Table:
+    """A row for each figure of the last second, with a minute of it as a line of bars; on a narrow terminal, less."""
     history: list[list[float]] = figures["history"][-HISTORY:]
     now = history[-1] if history else [0.0] * 12
     rows = (
@@ -142,9 +148,12 @@ def _rates(figures: dict[str, Any]) -> Table:
         ("CPU", f"{now[CPU] * 100:,.0f} %", [row[CPU] for row in history]),
         ("memory", size(now[MEMORY]), [row[MEMORY] for row in history]),
     )
-    table = _table(("", ""), ("now", "right"), ("last minute", ""))
+    # The newest second is the last: what does not fit is left out at the beginning.
+    space = width - sum(max(len(row[place]) for row in rows) + GAP for place in (0, 1))
+    shown = max(1, min(HISTORY, space))
+    table = _table(("", ""), ("now", "right"), ("last minute" if shown == HISTORY else f"last {shown} s", ""))
     for name, figure, values in rows:
-        table.add_row(name, figure, line(values), style="red" if name == "5xx/s" and now[FAILED] else "")
+        table.add_row(name, figure, line(values[-shown:]), style="red" if name == "5xx/s" and now[FAILED] else "")
     return table
 
 
