@@ -179,3 +179,16 @@ def test_fifty_who_look_cost_next_to_nothing(server: Server) -> None:
         stream.close()
         client.close()
     assert used / 5 < 0.09
+
+
+def test_latency_has_a_gap_where_nothing_was_answered(server: Server, browser: Browser) -> None:
+    browser.open(server.url + "/status")
+    drawn = "[...document.querySelectorAll('.chart')][1].querySelector('path.line').getAttribute('d')"
+    good(server)
+    browser.wait(f"!!{drawn}")
+    for _ in range(2):
+        uptime = browser.run("document.querySelector('.figures dd').innerText")
+        browser.wait(f"document.querySelector('.figures dd').innerText !== '{uptime}'")
+    # The lowest line of the chart is 0 ms: no line leads there.
+    assert " 119.0" not in browser.run(drawn)
+    assert browser.complaints == []

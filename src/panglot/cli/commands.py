@@ -24,6 +24,7 @@ COMMANDS = {
     "key": ("panglot.cli.key:key", "Make a key for clients of a server."),
     "doctor": ("panglot.cli.doctor:doctor", "Find out why serving does not work."),
     "package": ("panglot.cli.package:package", "Write the files that put a package into a container."),
+    "completion": ("panglot.cli.completion:completion", "Have a shell complete commands and options."),
 }
 
 

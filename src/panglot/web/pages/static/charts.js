@@ -6,7 +6,7 @@ import { clock } from "./words.js";
 const [WIDTH, HEIGHT] = [600, 120];
 const [SHORTEST, LONGEST] = [60, 600];
 
-/** A chart with `title` of series `{name, colour, read, words, own}`; `stacked` ones lie on each other, `own` ones have a scale of their own. */
+/** A chart with `title` of series `{name, colour, read, words, own}`; `stacked` ones lie on each other, `own` ones have a scale of their own. Where a value is null the line has a gap. */
 export class Chart {
   constructor(title, series, { stacked = false, words }) {
     Object.assign(this, { series, stacked, words });
@@ -40,7 +40,7 @@ export class Chart {
     const x = (sample) => (WIDTH * (sample[0] - now + this.span)) / this.span;
     this.paths.forEach((path, place) => {
       const most = this.series[place].own ? highest([place]) : shared;
-      const y = (value) => HEIGHT - 1 - ((HEIGHT - 6) * value) / most;
+      const y = (value) => (value === null ? null : HEIGHT - 1 - ((HEIGHT - 6) * value) / most);
       path.setAttribute("d", trace(samples, (sample, row) => [x(sample), y(rows[row][place])], this.stacked));
     });
     say(this.scale, this.words(shared));
@@ -80,7 +80,11 @@ export class Chart {
 
 function trace(samples, at, closed) {
   if (!samples.length) return "";
-  const points = samples.map((sample, row) => at(sample, row).map((value) => value.toFixed(1)).join(" "));
+  const points = samples.map((sample, row) => at(sample, row)).map(([x, y]) => (y === null ? "" : `${x.toFixed(1)} ${y.toFixed(1)}`));
+  if (points.includes("")) {
+    // A value between two gaps is a point: a line to itself.
+    return points.join("L").split(/L{2,}/).map((run) => run.replace(/^L|L$/g, "")).filter(Boolean).map((run) => `M${run}${run.includes("L") ? "" : `L${run}`}`).join("");
+  }
   const line = `M${points.join("L")}`;
   return closed ? `${line}L${at(samples.at(-1), samples.length - 1)[0]} ${HEIGHT}L${at(samples[0], 0)[0]} ${HEIGHT}Z` : line;
 }

@@ -10,6 +10,8 @@ import { bytes, clock, count, digits, duration, milliseconds, plural } from "./w
 
 const [, GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, , CPU, MEMORY] = Array(12).keys();
 const column = (place) => (sample) => sample[place];
+/** A second without an answer has no latency. */
+const orNone = (place) => (sample) => sample[place] || null;
 const share = (value) => `${digits(value * 100)} %`;
 
 const NUMBERS = ["Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since", "Count", "Status", "Total", "Batches", "Admitted", "Refused", "At once"];
@@ -26,9 +28,9 @@ const charts = [
     { name: "5xx", colour: "bad", read: column(FAILED) },
   ], { stacked: true, words: digits }),
   new Chart("Latency", [
-    { name: "p50", colour: "c0", read: column(P50) },
-    { name: "p95", colour: "c4", read: column(P95) },
-    { name: "p99", colour: "c3", read: column(P99) },
+    { name: "p50", colour: "c0", read: orNone(P50) },
+    { name: "p95", colour: "c4", read: orNone(P95) },
+    { name: "p99", colour: "c3", read: orNone(P99) },
   ], { words: (value) => (value ? milliseconds(value) : "–") }),
   new Chart("Queue", [
     { name: "waiting", colour: "c1", read: column(WAITING) },
