@@ -232,7 +232,7 @@ def test_detection(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "model", "said"),
     [
-        ("sequence_batching { }", MODEL, "sequences of requests are not kept together here"),
+        ("sequence_batching { }\nmodel_transaction_policy { decoupled: true }", MODEL, "has no sequences here"),
         ('backend: "onnxruntime"', MODEL, "its backend is onnxruntime"),
         ('input [ { name: "x" } ]', MODEL, "a tensor needs a name"),
         ("max_batch_size: -1", MODEL, "max_batch_size must be a whole number"),

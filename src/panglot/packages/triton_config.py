@@ -16,6 +16,7 @@ from panglot.settings.counts import exactly
 
 MESSAGES = frozenset({
     "input", "output", "instance_group", "dynamic_batching", "version_policy", "parameters", "model_warmup",
+    "sequence_batching",
 })  # fmt: skip
 TYPES = {"TYPE_STRING": "BYTES"}
 LATEST = 1

@@ -83,7 +83,8 @@ def _tensors_and_batches() -> tuple[ConfigField, ...]:
 def _workers_and_the_rest() -> tuple[ConfigField, ...]:
     cached = "answers are not cached"
     return (
-        ConfigField("sequence_batching", REFUSED, "sequences of requests are not kept together here"),
+        ConfigField("sequence_batching", HONOURED, "requests of a sequence run one after the other, in one worker"),
+        *(ConfigField(f"sequence_batching.{path}", state, about, kind) for path, state, about, kind in SEQUENCES),
         ConfigField("ensemble_scheduling", HONOURED, "the model is a graph of calls of other models"),
         *(ConfigField(f"ensemble_scheduling.{path}", HONOURED, about, kind) for path, about, kind in STEPS),
         ConfigField("ensemble_scheduling.max_inflight_requests", IGNORED, "each model has a queue of its own"),
@@ -184,6 +185,41 @@ WARM_UP = (
     ("inputs.value.zero_data", "all zero", ONE),
     ("inputs.value.random_data", "random numbers", ONE),
     ("inputs.value.input_data_file", "a file of `warmup/`, with the tensor's bytes", ONE),
+)
+NO_DELAY = "a call begins as soon as it can"
+MEMORY = "what the state lies in is the server's matter"
+SEQUENCES = (
+    ("direct", HONOURED, "a sequence has a place of its own in each call, up to `max_batch_size` of them", ONE),
+    ("direct.max_queue_delay_microseconds", IGNORED, NO_DELAY, ONE),
+    ("direct.minimum_slot_utilization", IGNORED, NO_DELAY, ONE),
+    ("oldest", HONOURED, "a call has the oldest requests, at most one of each sequence", ONE),
+    ("oldest.max_candidate_sequences", HONOURED, "how many sequences run at the same time", ONE),
+    ("oldest.preferred_batch_size", IGNORED, NO_DELAY, LIST),
+    ("oldest.max_queue_delay_microseconds", IGNORED, NO_DELAY, ONE),
+    ("oldest.preserve_ordering", IGNORED, "each answer goes out as soon as it is ready", ONE),
+    ("max_sequence_idle_microseconds", HONOURED, "a sequence without requests for so long has ended", ONE),
+    ("iterative_sequence", IGNORED, "a model does not have its requests again", ONE),
+    ("control_input", HONOURED, "inputs that tell where in its sequence a request stands", LIST),
+    ("control_input.name", HONOURED, "the input's name", ONE),
+    ("control_input.control", HONOURED, "what it tells", LIST),
+    ("control_input.control.kind", HONOURED, "START, READY, END or CORRID", ONE),
+    ("control_input.control.int32_false_true", HONOURED, "its values", LIST),
+    ("control_input.control.fp32_false_true", HONOURED, "its values", LIST),
+    ("control_input.control.bool_false_true", HONOURED, "its values", LIST),
+    ("control_input.control.data_type", HONOURED, "the type of the correlation id", ONE),
+    ("state", HONOURED, "an output of one request that is an input of the next", LIST),
+    ("state.input_name", HONOURED, "the input", ONE),
+    ("state.output_name", HONOURED, "the output, which clients get where `output` lists it", ONE),
+    ("state.data_type", HONOURED, "its type", ONE),
+    ("state.dims", HONOURED, "its shape, without the rows", LIST),
+    ("state.initial_state", HONOURED, "what it begins with; zeros without it", LIST),
+    ("state.initial_state.name", HONOURED, "a name for people", ONE),
+    ("state.initial_state.data_type", HONOURED, "its type is that of the state", ONE),
+    ("state.initial_state.dims", HONOURED, "its shape, without the rows", LIST),
+    ("state.initial_state.zero_data", HONOURED, "all zero", ONE),
+    ("state.initial_state.data_file", HONOURED, "a file of `initial_state/`, with the tensor's bytes", ONE),
+    ("state.use_same_buffer_for_input_output", IGNORED, MEMORY, ONE),
+    ("state.use_growable_memory", IGNORED, MEMORY, ONE),
 )
 STEPS = (
     ("step", "a call of a model, made as soon as its inputs are there", LIST),

@@ -15,6 +15,7 @@ from panglot.packages.model_folder import FIRST_VERSION, FoundModel, is_number
 from panglot.packages.package import Package, config_beside
 from panglot.packages.source import classes, functions, parse
 from panglot.settings import Settings
+from panglot.settings.counts import exactly
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
 LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
@@ -76,6 +77,8 @@ def arrange(package: Package, settings: Settings) -> Package:
     root = Path(str(package.options["root"]))
     if "ensemble" in package.options:
         return package
+    if "sequence_batching" in package.options["config"] and settings.workers not in (None, exactly(1)):
+        raise StartError("a model of sequences has one worker", file=str(root / configs.NAME), fix="--workers 1")
     environment = configs.read(root).environment
     if environment is None or settings.python:
         return package

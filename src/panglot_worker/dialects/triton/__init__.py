@@ -10,13 +10,14 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
-from panglot_worker.dialects.triton import answers, configured, describing, reserved, warming
+from panglot_worker.dialects.triton import answers, configured, describing, reserved, sequence_inputs, warming
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.calling_models import ModelCaller
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.dialects.triton.ensembles import MOST_OPEN, Ensemble, as_lists
 from panglot_worker.dialects.triton.event_loop import LoopThread
 from panglot_worker.dialects.triton.sent import Alone, cancellation, sent_alone
+from panglot_worker.dialects.triton.sequence_inputs import SequenceConfiguration
 from panglot_worker.errors import ClientError, ScriptError, message_of
 from panglot_worker.items.calling import OutgoingCalls
 from panglot_worker.items.results import one_each
@@ -47,6 +48,7 @@ class Triton(Dialect):
         self.config: Dict[str, Any] = copy.deepcopy(package.options.get("config", {}))
         self.configuration: Configuration
         self.ensemble: Optional[Ensemble] = None
+        self.sequences: Optional[SequenceConfiguration] = None
         self.loop = LoopThread()
         """Where coroutines of the model run."""
 
@@ -65,6 +67,8 @@ class Triton(Dialect):
             raise ScriptError("there is no class %s in it" % CLASS, self.package.script, fix="define it")
         self._complete(kind)
         self.configuration = configured.configuration(self.config, self.package.script)
+        root = str(self.package.options["root"])
+        self.sequences = sequence_inputs.configuration(self.config, root, self.package.script)
         progress("running initialize()")
         self.model = self.called(kind)
         if callable(getattr(self.model, "initialize", None)):
@@ -119,6 +123,9 @@ class Triton(Dialect):
             # Two, so that the front gives it calls while others are open; the server says how many fit.
             self.slots = 2
             return Stages(decode=self.decode, infer=self.infer, encode=self.encode, postprocess=answers.checked)
+        if self.sequences is not None:
+            self.server, self.slots = "panglot_worker.dialects.triton.sequences:serve", MOST_OPEN
+            return Stages(decode=self.decode, infer=self.infer, encode=self.encode)
         shares = self.configuration.shares
         if shares:
             self.max_batch = self.configuration.rows

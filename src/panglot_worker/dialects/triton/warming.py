@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 from panglot_worker.dialects.triton import answers
 from panglot_worker.dialects.triton.configured import ConfiguredTensor
+from panglot_worker.dialects.triton.sequence_inputs import SequenceInputs
 from panglot_worker.errors import described
 from panglot_worker.tensors.datatypes import DATATYPES
 
@@ -68,6 +69,10 @@ def _run(dialect: Any, sample: Dict[str, Any]) -> None:
     arrays = {name: _array(dialect, name, content) for name, content in (sample.get("inputs") or {}).items()}
     # As in Triton: requests of one row, which are given to the model together.
     batch = [dialect.new_request(dict(arrays), {"request_id": ""}) for _ in range(rows)]
+    if dialect.sequences is not None:
+        added = SequenceInputs(dialect.sequences, about.rows > 0, dialect.utils)
+        for made in batch:
+            made.request._inputs += [*added.controls(1, True, True), *added.first_states()]
     if not about.decoupled:
         calls = [batch] if about.shares else [[made] for made in batch]
         for call in calls:
