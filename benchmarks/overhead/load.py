@@ -86,11 +86,19 @@ def scenarios() -> dict[str, Scenario]:
 
 
 def run_wrk(
-    url: str, body: Path, content_type: str, connections: int, seconds: int, threads: int = 1, secret: str = ""
+    url: str,
+    body: Path,
+    content_type: str,
+    connections: int,
+    seconds: int,
+    threads: int = 1,
+    *,
+    secret: str = "",
+    close: bool = False,
 ) -> Load:
-    """One bounded run of wrk. Raises LoadError."""
+    """One bounded run of wrk; with `close`, each request on a connection of its own. Raises LoadError."""
     command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(SCRIPT), url]
-    command += ["--", str(body), content_type, *([secret] if secret else [])]
+    command += ["--", str(body), content_type, secret or "-", *(["close"] if close else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 20)
     except subprocess.TimeoutExpired:

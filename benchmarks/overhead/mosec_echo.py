@@ -1,4 +1,4 @@
-"""mosec as the peer. Usage: mosec_echo.py --batch N [--orjson | --raw | --length] --address HOST --port PORT
+"""mosec as the peer. Usage: mosec_echo.py --batch N [--orjson | --raw | --length] [--processes N] --address H --port P
 
 mosec reads its own flags from the same command line and ignores the ones it does not know.
 Bodies are JSON by mosec's own default codec, which is json with indented answers; with --orjson by
@@ -45,13 +45,14 @@ class Length(RawEcho):
 def main() -> None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1)
     codec = parser.add_mutually_exclusive_group()
     codec.add_argument("--orjson", dest="worker", action="store_const", const=OrjsonEcho, default=Echo)
     codec.add_argument("--raw", dest="worker", action="store_const", const=RawEcho)
     codec.add_argument("--length", dest="worker", action="store_const", const=Length)
     options, _ = parser.parse_known_args()
     server = Server()
-    server.append_worker(options.worker, num=1, max_batch_size=options.batch)
+    server.append_worker(options.worker, num=options.processes, max_batch_size=options.batch)
     server.run()
 
 

@@ -3,6 +3,7 @@
 PanglotError
 ├── StartError        a package, setting or address is wrong: exit code 3
 │   └── LoadError     the script itself failed to load; carries its traceback
+├── FrontsEnded       the fronts of a server with several end again and again: exit code 1
 └── Unanswered        the server stopped with requests unanswered: exit code 1
 """
 
@@ -52,6 +53,10 @@ class LoadError(StartError):
     def __init__(self, problem: str, *, file: str = "", line: int = 0, fix: str = "", traceback: str = "") -> None:
         super().__init__(problem, file=file, line=line, fix=fix)
         self.traceback = traceback
+
+
+class FrontsEnded(PanglotError):
+    """A front ended right after its start, too often in a row."""
 
 
 class Unanswered(PanglotError):

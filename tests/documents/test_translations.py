@@ -22,6 +22,7 @@ WANTED = {
     "docs/guides/deploy.md",
     "docs/guides/errors.md",
     "docs/guides/first-hour.md",
+    "docs/guides/big-machine.md",
     "docs/guides/jobs.md",
     "docs/guides/keys.md",
     "docs/guides/model-files.md",

@@ -176,15 +176,22 @@ class Server:
         with self._heard:
             self.lines = []
 
+    def fronts(self) -> list[psutil.Process]:
+        """The live fronts of a server that has several: what its parent forked, in the order of their start."""
+        command = self.process.args
+        own = [child for child in self._children(self.process.pid) if _command(child) == command]
+        return sorted(own, key=lambda child: child.create_time())
+
     def workers(self) -> list[psutil.Process]:
-        """The live worker processes."""
-        found = []
+        """The live worker processes, of all fronts."""
+        fronts = self.fronts()
+        parents = [self.process.pid, *(front.pid for front in fronts)]
+        return [child for parent in parents for child in self._children(parent) if child not in fronts]
+
+    def _children(self, pid: int) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.process.pid).children():
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    if child.status() != psutil.STATUS_ZOMBIE:
-                        found.append(child)
-        return found
+            return [child for child in psutil.Process(pid).children() if lives(child)]
+        return []
 
     def family(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -295,3 +302,9 @@ def lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.cmdline()
+    return []

@@ -49,6 +49,7 @@ METAVARS = {
     "origins": "ORIGINS",
     "str": "TEXT",
     "pools": "NAME=N,…",
+    "fronts": "N|auto",
     "workers": "N|MIN:MAX",
     "amounts": "NAME=N,…",
     "ports": "A-B",

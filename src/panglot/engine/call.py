@@ -105,6 +105,8 @@ class Call:
 
     background = False
     """Whether it is a job, which leaves requests the workers that they need."""
+    lent = False
+    """Whether it is a request of another front, which counts it."""
     run_limit = 0.0
     """The longest that its run may take, where that differs from the model's limit; 0: it does not."""
 

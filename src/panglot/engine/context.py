@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.workers.event_log import EventLog
+from panglot.engine.workers.shares import WHOLE, FrontShare
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.settings import Settings
@@ -24,6 +25,8 @@ class EngineContext:
     clock: Callable[[], float] = time.monotonic
     cluster: Cluster | None = None
     """Where the workers are; None: on this machine."""
+    share: FrontShare = WHOLE
+    """Which of the workers belong to this process."""
 
     @functools.cached_property
     def event_log(self) -> EventLog:

@@ -22,6 +22,7 @@ from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lent_results import PoolMemory
 from panglot.engine.pools import pipeline
+from panglot.engine.pools.among_fronts import PoolAmongFronts
 from panglot.engine.pools.poison import Poison
 from panglot.engine.pools.pool import Pool
 from panglot.engine.processes import family
@@ -29,6 +30,7 @@ from panglot.engine.ray.cluster import Cluster
 from panglot.engine.sleep.budget import MemoryBudget
 from panglot.engine.sleep.last_life import LastLife
 from panglot.engine.sleep.sleeper import Sleeper
+from panglot.engine.workers.shares import WHOLE, FrontShare
 from panglot.errors import LoadError, StartError
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
@@ -56,8 +58,9 @@ class LocalEngine:
         clock: Callable[[], float] = time.monotonic,
         cluster: Cluster | None = None,
         budget: MemoryBudget | None = None,
+        share: FrontShare = WHOLE,
     ) -> None:
-        self.context = EngineContext(package, settings, metrics, clock, cluster)
+        self.context = EngineContext(package, settings, metrics, clock, cluster, share)
         self.package = package
         self.settings = settings
         self.metrics = metrics
@@ -103,10 +106,9 @@ class LocalEngine:
         self.between = [created for created in between if created is not None]
         sides = [self.bodies, *between, None]
         self.metrics.pools.clear()
-        self.pools = [
-            Pool(self, self.context, plan, PoolMemory(sides[index], sides[index + 1]))
-            for index, plan in enumerate(plans)
-        ]
+        make = PoolAmongFronts if self.context.share.fronts > 1 else Pool
+        memories = itertools.starmap(PoolMemory, itertools.pairwise(sides))
+        self.pools = [make(self, self.context, plan, memory) for plan, memory in zip(plans, memories, strict=True)]
         for before, after in itertools.pairwise(self.pools):
             before.dispatcher.next, after.dispatcher.previous = after.dispatcher, before.dispatcher
         self.entrance = self.pools[0].dispatcher
@@ -222,7 +224,8 @@ class LocalEngine:
         return next(self._ids)
 
     def workers_wanted(self) -> int:
-        return sum(max(pool.supervisor.wanted, pool.supervisor.count.most) for pool in self.pools)
+        supervisors = (pool.supervisor for pool in self.pools)
+        return self.context.share.fronts * sum(max(each.wanted, each.count.most) for each in supervisors)
 
     @property
     def _first_ready(self) -> bool:
@@ -412,7 +415,7 @@ class LocalEngine:
     def gauges(self) -> list[Gauge]:
         """Queues, requests in progress, workers by state, and shared memory in use; by pool where there are several."""
         return [
-            *gauges.of_pools(self.pools, len(self.live)),
+            *gauges.of_pools(self.pools, sum(not call.lent for call in self.live)),
             *gauges.of_memory(self.bodies, self.between, self._memory()),
             *(gauges.of_sleep(self.sleeper) if self.sleeper is not None else ()),
         ]

@@ -29,11 +29,13 @@ class Journal(io.RawIOBase):
     how many lines are missing at this place.
     """
 
-    def __init__(self, descriptor: int, most: int) -> None:
+    def __init__(self, descriptor: int, most: int, terminal: bool | None = None) -> None:
+        """Write to a descriptor. `terminal`: whether a person reads it, where a pipe is between."""
         self.on_room: Callable[[int], None] = lambda lines: None
         self.dropped = 0
         """How many lines were dropped."""
         self._descriptor = descriptor
+        self._terminal = os.isatty(descriptor) if terminal is None else terminal
         self._most = most
         self._told = 0
         self._queue: deque[bytes] = deque()
@@ -51,7 +53,7 @@ class Journal(io.RawIOBase):
         return self._descriptor
 
     def isatty(self) -> bool:
-        return os.isatty(self._descriptor)
+        return self._terminal
 
     def write(self, data: Any) -> int:
         """Queue the bytes, or drop them when the queue is full. Never waits."""
@@ -116,9 +118,9 @@ def _lines(piece: bytes) -> int:
     return max(1, piece.count(b"\n"))
 
 
-def begin(most: int) -> Journal:
-    """Let all that this process says on standard error from now on go through a journal."""
-    journal = Journal(2, most)
+def begin(most: int, terminal: bool | None = None) -> Journal:
+    """Let all that this process says on standard error from now on go through a journal. See `Journal`."""
+    journal = Journal(2, most, terminal)
     sys.stderr = io.TextIOWrapper(journal, encoding="utf-8", errors="backslashreplace", write_through=True)
     atexit.register(journal.drain)
     return journal

@@ -18,6 +18,7 @@ from panglot.engine.ray import needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.sleep.budget import MemoryBudget
 from panglot.engine.sleep.memory import Memory
+from panglot.engine.workers.shares import WHOLE, FrontShare
 from panglot.errors import LoadError
 from panglot.inputs.base import About, ClientRequest, Nothing
 from panglot.inputs.curl import curl
@@ -57,8 +58,11 @@ class Hosted:
 class ModelHost:
     """Owns every engine of a server."""
 
-    def __init__(self, plan: ServingPlan, rules: Access, quota: Quota, metrics: Metrics) -> None:
+    def __init__(
+        self, plan: ServingPlan, rules: Access, quota: Quota, metrics: Metrics, share: FrontShare = WHOLE
+    ) -> None:
         self.plan = plan
+        self.share = share
         self.rules = rules
         self.quota = quota
         self.metrics = metrics
@@ -69,6 +73,8 @@ class ModelHost:
         """Models that could not be loaded, by name, and why."""
         self.in_use: Callable[[Model], bool] = lambda model: False
         """Whether a request for a model is under way; the owner of the connections sets it."""
+        self.on_change: Callable[[Hosted], None] = lambda hosted: hosted.engine.reload()
+        """What is done when files of a package have changed, with `--reload`."""
         self.shared_ports: frozenset[int] = frozenset()
         """Further ports that are open, and that models which are loaded later may share."""
         self._callees = Callees(self.models)
@@ -95,7 +101,9 @@ class ModelHost:
         metrics = self.metrics if self._shares is None else former.metrics if former is not None else Metrics()
         quota = self._shares.new(plan.settings) if self._shares is not None else self.quota
         settings = plan.settings if self.cluster is None else on_nodes(plan.settings)
-        engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster, budget=self._budget)
+        engine = LocalEngine(
+            plan.package, settings, metrics, cluster=self.cluster, budget=self._budget, share=self.share
+        )
         contract = dialects.contract(plan.package, settings)
         model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, quota)
         equip(model, self.rules.is_closed)
@@ -139,7 +147,7 @@ class ModelHost:
 
     async def _served(self, hosted: Hosted) -> None:
         """Look after a model from its first ready on."""
-        if hosted.model.settings.reload:
+        if hosted.model.settings.reload and self.share.front == 0:
             hosted.watcher = asyncio.ensure_future(self._watch(hosted))
         sleeper = hosted.engine.sleeper
         if sleeper is not None:
@@ -192,6 +200,11 @@ class ModelHost:
             if hosted.engine.failed is not None and not hosted.engine.draining:
                 raise hosted.engine.failed
 
+    def engines_by_position(self) -> dict[int, LocalEngine]:
+        """The engines of the models in the plan, by their position in it. A model that was dropped has none."""
+        models = [self.models.get(plan.name, plan.version) for plan in self.plan.models]
+        return {index: self.hosted[model].engine for index, model in enumerate(models) if model is not None}
+
     def step(self) -> str:
         """What is being loaded now, in a few words."""
         for hosted in self.hosted.values():
@@ -206,10 +219,16 @@ class ModelHost:
         for hosted in self.hosted.values():
             hosted.engine.reload()
 
+    @property
+    def is_reloading(self) -> bool:
+        """Whether a worker is still to be replaced by one with the new script."""
+        pools = (pool for hosted in self.hosted.values() for pool in hosted.engine.pools)
+        return any(pool.supervisor.reloads.are_under_way for pool in pools)
+
     async def _watch(self, hosted: Hosted) -> None:
         async for names in changes(hosted.model.package.folder):
             log.info("changed: %s; loading %s anew", ", ".join(names), hosted.model.name)
-            hosted.engine.reload()
+            self.on_change(hosted)
 
     def drain(self) -> None:
         """Let the engines know that the server is stopping."""

@@ -8,130 +8,115 @@ import functools
 import logging
 import os
 import signal
-import socket
-import ssl
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import uvloop
 
-from panglot import dialects
-from panglot.engine.ray import needs
-from panglot.errors import LoadError, Unanswered
+from panglot.engine.workers.shares import WHOLE
+from panglot.errors import Unanswered
+from panglot.fronts.messages import Reloaded, ReloadWanted, Stopping
 from panglot.inputs.curl_line import how_to
 from panglot.logs import journal as journals
 from panglot.logs import lines as logs
 from panglot.logs.journal import Journal
 from panglot.logs.tracing import Tracing
-from panglot.machine import devices, mps
+from panglot.machine import mps
 from panglot.metrics.counters import Metrics
 from panglot.serving import model_host
 from panglot.serving.administration import Administration
-from panglot.serving.forgetting import forget_tokens
 from panglot.serving.job_host import JobHost
 from panglot.serving.model_host import ModelHost, full_name
-from panglot.serving.planning import ServingPlan, sleep_warnings
+from panglot.serving.planning import ServingPlan
 from panglot.serving.ports import FurtherPort, distinct
+from panglot.serving.prepared import Prepared, prepare
 from panglot.serving.repository import FolderRepository
 from panglot.serving.start_message import LoadingLine, StartMessage
 from panglot.settings.loopback import UNIX
 from panglot.web import app, listeners
-from panglot.web.access import tokens as access
+from panglot.web.acceptor import Accept, SocketAcceptor
 from panglot.web.access.key_watch import KeyWatch
+from panglot.web.access.keys import Keys
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, Repository
-from panglot.web.tls import tls_context
 
 if TYPE_CHECKING:
+    from panglot.fronts.member import Member
     from panglot.recording.recorder import Recorder
+    from panglot.serving.other_fronts import Figures
 
 log = logging.getLogger("panglot")
+LOOK_AGAIN = 0.05
+"""Seconds between looks whether a reload has ended."""
 
 
 def serve(plan: ServingPlan) -> None:
     """Serve until a signal. Raises StartError before the first ready, Unanswered when the drain time passes."""
     settings = plan.settings
+    if settings.fronts != 1:
+        _serve_by_several(plan)
+        return
     # First: `configure` logs to the `sys.stderr` that this replaces.
     journal = journals.begin(settings.log_queue)
     journal.on_room = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
-    for model in plan.models:
-        if model.settings.ray:
-            needs.check(model.package, model.settings)
-    _tell_problems(plan)
-    contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
-    rules = access.establish(settings, administrable=any(contract.admin for contract in contracts))
-    # After `establish` has read the tokens, and before workers and installers start: they inherit the environment.
-    forget_tokens()
-    tls = tls_context(settings)
-    sockets = listeners.bind_all(distinct(contracts), settings)
-    if rules.is_closed and tls is None and not access.is_loopback(settings.host):
-        log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
-    plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
+    prepared = prepare(plan)
     with mps.running(settings.mps):
-        _run(plan, rules, sockets, tls, journal)
+        _run(prepared, journal)
 
 
-def _run(
-    plan: ServingPlan,
-    rules: access.Access,
-    sockets: list[socket.socket],
-    tls: ssl.SSLContext | None,
-    journal: Journal,
-) -> None:
+def _serve_by_several(plan: ServingPlan) -> None:
+    """Serve by several fronts, where the plan allows it. Nothing of this is loaded for one front."""
+    from panglot.serving.several import number_of_fronts, serve_by_several
+
+    logs.configure(plan.settings.log_format, plan.settings.log_level)
+    fronts = number_of_fronts(plan)
+    if fronts == 1:
+        serve(dataclasses.replace(plan, settings=dataclasses.replace(plan.settings, fronts=1)))
+        return
+    # No journal yet: its thread would not survive the forks. Each front begins its own.
+    prepared = prepare(plan)
+    with mps.running(plan.settings.mps):
+        serve_by_several(prepared, fronts, _run_front)
+
+
+async def _run_front(prepared: Prepared, journal: Journal, member: Member) -> None:
+    await Serving(prepared, journal, member).run()
+
+
+def _run(prepared: Prepared, journal: Journal) -> None:
     """Serve on the main thread's loop; with --inline the script has the main thread."""
-    if plan.settings.inline:
+    if prepared.plan.settings.inline:
         from panglot.serving.inline import run_inline
 
-        run_inline(lambda: Serving(plan, rules, sockets, tls, journal))
+        run_inline(lambda: Serving(prepared, journal))
         return
 
     async def run() -> None:
-        serving = Serving(plan, rules, sockets, tls, journal)
+        serving = Serving(prepared, journal)
         serving.handle_signals()
         await serving.run()
 
     uvloop.run(run())
 
 
-def _tell_problems(plan: ServingPlan) -> None:
-    for model in plan.models:
-        for problem in model.package.problems:
-            log.warning("%s", problem, extra={"package": model.name})
-        no_device = devices.lacking(model.settings.device, devices.count())
-        if no_device:
-            log.warning("%s", no_device, extra={"package": model.name})
-        for warning in sleep_warnings(model.package, model.settings):
-            log.warning("%s", warning, extra={"package": model.name})
-    for warning in plan.warnings:
-        log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
-    for name, error in plan.failed.items():
-        stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
-        log.error("%s is not served: %s", name, error.sentence(), extra={"package": name, "traceback": stack})
-
-
 class Serving:
     """One running server: it owns the host of the models, the fronts and the listening sockets."""
 
-    def __init__(
-        self,
-        plan: ServingPlan,
-        rules: access.Access,
-        sockets: list[socket.socket],
-        tls: ssl.SSLContext | None = None,
-        journal: Journal | None = None,
-    ) -> None:
-        self.plan = plan
+    def __init__(self, prepared: Prepared, journal: Journal | None = None, member: Member | None = None) -> None:
+        """Serve what was prepared; `member` connects a front that is one of several with their parent."""
+        plan, rules, self.sockets, tls = prepared
+        self.plan, self.rules, self.member = plan, rules, member
         self.settings = settings = plan.settings
-        self.rules = rules
         self.metrics = Metrics()
         self.recorder = self._recorder()
         if journal is not None:
             self.metrics.log_lines_dropped = lambda: journal.dropped
-        quota = Quota(settings)
-        self.model_host = ModelHost(plan, rules, quota, self.metrics)
+        quota = Quota(settings) if member is None else member.quota(settings)
+        share = WHOLE if member is None else member.share
+        self.model_host = ModelHost(plan, rules, quota, self.metrics, share)
         self.model_host.begin()
         self.models = self.model_host.models
         token = rules.is_closed
@@ -141,8 +126,10 @@ class Serving:
         served = (self.models, *(port.models for port in self.ports))
         self.fronts = [Front(models, settings, self.metrics, rules, quota) for models in served]
         self.job_host = JobHost(settings, self.models, rules.webhook_keys)
-        for front in self.fronts:
-            front.jobs = self.job_host.board
+        for listener, front in enumerate(self.fronts):
+            front.listener = listener
+            # Several fronts would each have jobs that the others do not know.
+            front.jobs = self.job_host.board if member is None else None
             front.app = app.build(front)
             if self.recorder is not None:
                 from panglot.serving.recording import recorded
@@ -155,7 +142,8 @@ class Serving:
             self.fronts[0].repository = Repository(repository.load, repository.unload) if settings.admin else None
         for front in self.fronts:
             front.administration = functools.partial(Administration, self.models, self.fronts[0].repository)
-        self.web = listeners.Listeners(self.fronts, sockets, tls)
+        accept: Accept = SocketAcceptor if member is None else member.acceptor
+        self.web = listeners.Listeners(self.fronts, self.sockets, tls, accept)
         self.model_host.in_use = self.web.has_request_for
         self.url = self.web.urls[0]
         self.name = plan.default or "models"
@@ -174,17 +162,27 @@ class Serving:
         await self.web.start()
         self.job_host.start()
         tasks = [asyncio.ensure_future(front.live.run()) for front in self.fronts]
+        if self.member is not None:
+            tasks.append(asyncio.ensure_future(self._join(self.member).save()))
         further = [model for port in self.ports for model in port.models]
         background = [(model, model.contract.runs_with_server) for model in (*self.models, *further)]
         tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
         if self.rules.keys is not None:
-            tasks.append(asyncio.ensure_future(KeyWatch(self.settings.keys, self.rules.keys).run()))
+            tasks.append(asyncio.ensure_future(self._key_watch(self.rules.keys).run()))
         try:
             await self._until_ready()
             if not self.stopped.is_set():
-                self._say_ready()
+                if self.member is None:
+                    self._say_ready()
+                else:
+                    self.member.lend(self.model_host.engines_by_position())
+                    self.member.loaded()
                 await self.stopped.wait()
-            await self._drain()
+            unanswered = await self._drain()
+            if self.member is not None:
+                await self.member.drained(unanswered)
+            elif unanswered:
+                raise Unanswered(unanswered)
         finally:
             for task in tasks:
                 task.cancel()
@@ -199,6 +197,11 @@ class Serving:
                 await asyncio.to_thread(self.recorder.close)
                 log.info("recorded %s", self.recorder.summary())
 
+    def _key_watch(self, keys: Keys) -> KeyWatch:
+        """What has changes of the file of keys be in force. Every front reads it, the first tells of it."""
+        others = self.member is not None and self.member.index > 0
+        return KeyWatch(self.settings.keys, keys, logging.DEBUG if others else logging.INFO)
+
     def _recorder(self) -> Recorder | None:
         """What records the traffic, where that is wanted. Raises StartError when its file cannot be created."""
         if not self.settings.record:
@@ -208,7 +211,34 @@ class Serving:
         rules = self.rules
         return recorder_of(self.settings, (rules.token, rules.control_token, rules.metrics_token))
 
-    # Signals
+    # Signals, or a parent
+
+    def _join(self, member: Member) -> Figures:
+        """Let the parent of several fronts decide when this one reloads and stops. Returns the figures of all."""
+        from panglot.serving.other_fronts import Figures
+
+        def reload_all(*_: object) -> None:
+            member.tell(ReloadWanted())
+
+        def reload_own() -> None:
+            self.model_host.reload()
+            self._reloading = asyncio.ensure_future(self._until_reloaded(member))
+
+        member.on_ready, member.on_reload = self._say_ready, reload_own
+        member.on_drain, member.on_force = self.stopped.set, self.forced.set
+        for front in self.fronts:
+            front.reload = reload_all
+            front.others_ready = lambda: member.server_ready
+        self.model_host.on_change = reload_all
+        figures = Figures(member, self.fronts)
+        member.begin()
+        member.started()
+        return figures
+
+    async def _until_reloaded(self, member: Member) -> None:
+        while self.model_host.is_reloading:  # noqa: ASYNC110  a reload takes seconds, and has no single end
+            await asyncio.sleep(LOOK_AGAIN)
+        member.tell(Reloaded())
 
     def handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -234,9 +264,8 @@ class Serving:
         """Wait until every model is loaded. Raises LoadError when one cannot be."""
         names = list(self.models.names)
         shown = ", ".join(names) if len(names) <= 5 else f"{len(names)} models"
-        log.info("listening on %s, loading %s", self.url, shown)
-        for port, url in zip(self.ports, self.web.urls[1:], strict=True):
-            log.info("listening on %s too, for %s", url, port.title)
+        if self.member is None:
+            self._say_listening(shown)
         began = time.monotonic()
         loading = asyncio.ensure_future(self.model_host.load_all())
         stopped = asyncio.ensure_future(self.stopped.wait())
@@ -250,6 +279,13 @@ class Serving:
         if loading.done():
             loading.result()
         self.model_host.check()
+
+    def _say_listening(self, shown: str) -> None:
+        if self.sockets.grpc is not None:
+            log.info("listening on %s too, for gRPC", listeners.grpc_url(self.sockets.grpc, self.settings))
+        log.info("listening on %s, loading %s", self.url, shown)
+        for port, url in zip(self.ports, self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, port.title)
 
     def _say_ready(self) -> None:
         """Say what is served, and how to make a request."""
@@ -283,22 +319,23 @@ class Serving:
     async def _finish(self) -> None:
         await asyncio.gather(self.web.drain(), self.job_host.drain())
 
-    async def _drain(self) -> None:
-        """Answer the requests that were accepted. Raises Unanswered when the time is up or a second signal comes."""
+    async def _drain(self) -> int:
+        """Answer the requests that were accepted. Returns how many were not, for want of time or by a second signal."""
         self.model_host.drain()
         self.job_host.board.stop_feeding()
         for front in self.fronts:
             front.draining = True
             front.live.end()
-        log.info("stopping; %d request(s) to finish", self.web.unanswered())
+        if self.member is None:
+            log.info("stopping; %d request(s) to finish", self.web.unanswered())
+        else:
+            self.member.tell(Stopping(self.web.unanswered()))
         draining = asyncio.ensure_future(self._finish())
         forced = asyncio.ensure_future(self.forced.wait())
         await asyncio.wait({draining, forced}, timeout=self.settings.drain, return_when=asyncio.FIRST_COMPLETED)
         draining.cancel()
         forced.cancel()
-        unanswered = self.web.unanswered()
-        if unanswered:
-            raise Unanswered(unanswered)
+        return self.web.unanswered()
 
 
 def _changing(model: Model) -> str:

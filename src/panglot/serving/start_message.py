@@ -70,7 +70,8 @@ class LoadingLine(logging.Filter):
     def __init__(self, step: Callable[[], str]) -> None:
         super().__init__()
         self._step = step
-        self._terminal = sys.stderr.isatty()
+        # Not `sys.stderr.isatty()`: the log of one front of several goes to a terminal by a pipe, line by line.
+        self._terminal = os.isatty(2)
         self._told = 0.0
         self._drawn = False
 

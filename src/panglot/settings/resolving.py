@@ -113,6 +113,8 @@ def _typed(about: Field[Any], value: Any, base: Path) -> Any:
         return check(about, units.PARSERS[kind](value))
     if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
         return check(about, units.exact(value) if kind in ("int", "size") else units.real(value))
+    if isinstance(value, int) and kind == "fronts":
+        return check(about, units.fronts(str(value)))
     if kind == "workers":
         return counts.read(value)
     if isinstance(value, dict) and kind == "pools":
@@ -140,6 +142,7 @@ def _expected(kind: str) -> str:
         "ports": 'two ports such as "20000-20099"',
         "devices": f"devices: {devices.FORMS}",
         "pools": "a table such as { preprocess = 4 }",
+        "fronts": 'a whole number, or "auto"',
         "workers": 'a whole number, or text such as "1:8"',
     }[kind]
 

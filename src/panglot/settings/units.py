@@ -78,6 +78,16 @@ def whole(text: str) -> int:
         raise ValueError("expected a whole number") from None
 
 
+def fronts(text: str) -> int:
+    """How many fronts a text means; 0 for `auto`. Raises ValueError."""
+    if text.strip().lower() == "auto":
+        return 0
+    count = whole(text)
+    if count < 1:
+        raise ValueError("must be at least 1, or auto")
+    return count
+
+
 def number(text: str) -> float:
     try:
         return float(text.strip())
@@ -185,6 +195,8 @@ def show(value: object, kind: str) -> str:
         return show_size(value)
     if kind == "seconds" and isinstance(value, int | float):
         return show_seconds(value)
+    if kind == "fronts" and value == 0:
+        return "auto"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -202,6 +214,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "seconds": seconds,
     "size": size,
     "int": whole,
+    "fronts": fronts,
     "float": number,
     "bool": switch,
     "words": words,

@@ -80,15 +80,10 @@ def _screen(figures: dict[str, Any], url: str, width: int, height: int, keys: bo
     from rich.console import Group
 
     sizes = _sizes(figures)
-    parts: list[RenderableType] = [
-        _head(figures, url, keys),
-        "",
-        _rates(figures, width),
-        "",
-        *sizes,
-        _workers(figures, width),
-    ]
-    used = 6 + len(sizes) + _rows_of(parts)
+    fronts: list[RenderableType] = [_fronts(figures["fronts"], width), ""] if figures.get("fronts") else []
+    workers = [*fronts, *sizes, _workers(figures, width)]
+    parts: list[RenderableType] = [_head(figures, url), "", _rates(figures), "", *workers]
+    used = 6 + len(sizes) + len(fronts) + bool(figures.get("advice")) + _rows_of(parts)
     batches = _batches(figures["batches"])
     if batches:
         parts.append(batches)
@@ -124,8 +119,9 @@ def _head(figures: dict[str, Any], url: str, keys: bool) -> RenderableType:
     shown = (f"● {visible(state)}", COLOURS.get(state, ""))
     asleep = [visible(name) for name in figures.get("asleep", ())]
     facts += f"   asleep: {_listed(asleep)}" if asleep and len(known) > 1 else ""
-    quits = ("   q quits", "dim") if keys else ""
-    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, quits, "\n", (facts, "dim"))
+    advice = visible(figures.get("advice", ""))
+    more = [("\n" + advice, "yellow")] if advice else []
+    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, "\n", (facts, "dim"), *more)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -174,6 +170,25 @@ def _sizes(figures: dict[str, Any]) -> list[RenderableType]:
             line.no_wrap, line.overflow = True, "ellipsis"
             lines.append(line)
     return lines
+
+
+FRONT = (
+    Column("front"), Column("pid", 2, right=True), Column("busy", right=True), Column("memory", right=True),
+    Column("connections", right=True), Column("requests/s", right=True), Column("lent", 1, right=True),
+    Column("borrowed", 1, right=True),
+)  # fmt: skip
+
+
+def _fronts(fronts: Sequence[dict[str, Any]], width: int) -> Table:
+    """A row for each front of a server that has several."""
+    rows = [
+        [
+            *map(str, (front["front"], front["pid"], f"{front['busy'] * 100:.0f} %", size(front["memory"]))),
+            *(f"{front[name]:,}" for name in ("connections", "requests", "lent", "borrowed")),
+        ]
+        for front in fronts
+    ]
+    return _fitted(FRONT, rows, width)
 
 
 WORKER = (

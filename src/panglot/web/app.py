@@ -49,24 +49,35 @@ def live(front: Front, request: Request) -> Response:
 def ready(front: Front, request: Request) -> Response:
     """Whether requests are answered now. Of several models one that fails later on does not make the server unready."""
     state = states.DRAINING if front.draining else metadata.state(front.models)
+    if state == states.READY and not front.others_ready():
+        state = states.LOADING
     if state == states.READY:
         return json_response({"ready": True})
     return json_response({"ready": False, "state": state}, 503, {"retry-after": "2"})
 
 
-def metrics(front: Front, request: Request) -> Response:
+async def metrics(front: Front, request: Request) -> Response:
     """The counters of all models; where there may be several, each with its name and version."""
-    model = _shown(front, request)
+    name = request.path_params.get("model", "")
+    text = own_metrics(front, name)
+    if front.others is not None:
+        text = await front.others.metrics(text, front.listener, name)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def own_metrics(front: Front, name: str) -> str:
+    """What this process has counted, for all models or the one of this name."""
+    model = front.models.get(name) if name else front.models.default
     if model is not None and model.metrics is front.metrics:
         text = measured(model, front.gauges())
-    elif model is not None and "model" in request.path_params:
+    elif model is not None and name:
         text = measured(model)
     else:
         texts = [({"model": model.name, "version": model.version}, measured(model)) for model in front.models]
         text = merged([({}, front.metrics.render_server(front.gauges())), *texts])
-    if front.access.keys is not None and "model" not in request.path_params:
+    if front.access.keys is not None and not name:
         text += front.access.keys.metrics()
-    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+    return text
 
 
 def measured(model: Model, more: Sequence[Gauge] = ()) -> str:

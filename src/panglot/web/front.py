@@ -6,9 +6,9 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import formatdate
-from typing import Any
+from typing import Any, Protocol
 
 from panglot.jobs.board import JobBoard
 from panglot.metrics.counters import Metrics
@@ -29,6 +29,19 @@ RECENT = 50
 
 Recent = tuple[float, bytes, str, int, int, int, tuple[int, int, int, int, int], str]
 """A request just answered, for the page: when, id, route, status, total and queue microseconds, stage times, model."""
+
+
+class OtherFronts(Protocol):
+    """The other fronts of a server that has several."""
+
+    async def metrics(self, own: str, listener: int, model: str) -> str:
+        """The counters of all fronts together, given this front's, for all models or the one of this name."""
+
+    async def status(self, own: Mapping[str, Any], listener: int, is_tick: bool, model: str) -> dict[str, Any]:
+        """What the status page shows of all fronts, given what it shows of this one: all, or what changed.
+
+        `model` is the name of the model that it is about; empty: all.
+        """
 
 
 class Front:
@@ -55,6 +68,14 @@ class Front:
         """By dialect: what its routes may do with its models; set by the code that makes the front."""
         self.jobs: JobBoard | None = None
         """The jobs of the server; set by the code that makes the front."""
+        self.reload: Callable[[str], None] = self._reload_models
+        """Loads the script of the model of a name again, or with "" all; with several fronts, in all of them."""
+        self.others: OtherFronts | None = None
+        """The other fronts of this server, where there are some."""
+        self.others_ready: Callable[[], bool] = lambda: True
+        """Whether they have loaded their models."""
+        self.listener = 0
+        """Which of the server's addresses this is, in the order in which they were taken."""
         self.spool = Spool(settings.spool_bytes)
         self.draining = False
         self.began = time.monotonic()
@@ -81,6 +102,11 @@ class Front:
 
     def _map(self) -> None:
         self.paths = Paths(self.models, bool(self.settings.cors_origin))
+
+    def _reload_models(self, name: str) -> None:
+        for model in self.models:
+            if name in ("", model.name):
+                model.engine.reload()
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"

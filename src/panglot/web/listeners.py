@@ -7,12 +7,15 @@ import dataclasses
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
+from panglot.web.acceptor import Accept, Acceptor, SocketAcceptor
 from panglot.web.contract import Listener
 from panglot.web.front import Front
+from panglot.web.http1 import unix_socket
 from panglot.web.http1.server import WebServer, bind
 from panglot.web.models import Model
 
@@ -36,23 +39,30 @@ class Listening(Protocol):
         """End at once."""
 
 
-def grpc_listening(front: Front) -> Listening:
+def grpc_listening(front: Front, acceptor: Acceptor) -> Listening:
     """What takes calls of gRPC. Nothing of gRPC and HTTP/2 is imported before: most servers have no port for them."""
     from panglot.web.http2.server import Http2Server
 
-    return Http2Server(front, front.settings)
+    return Http2Server(front, front.settings, acceptor)
 
 
 class Listeners:
     """All that listens for one server."""
 
-    def __init__(self, fronts: list[Front], sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        fronts: list[Front],
+        sockets: Sockets,
+        tls: ssl.SSLContext | None,
+        accept: Accept = SocketAcceptor,
+    ) -> None:
+        """Serve each front at its socket; `accept` says how the connections of a socket come."""
         self.servers: list[Listening] = [
-            WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)
+            WebServer(front, accept(sock), tls) for front, sock in zip(fronts, sockets.http, strict=True)
         ]
-        if fronts[0].settings.grpc_port >= 0:
-            self.servers.append(grpc_listening(fronts[0]))
-        self.urls = [url(sock, tls is not None) for sock in sockets]
+        if sockets.grpc is not None:
+            self.servers.append(grpc_listening(fronts[0], accept(sockets.grpc)))
+        self.urls = [url(sock, tls is not None) for sock in sockets.http]
 
     async def start(self) -> None:
         for server in self.servers:
@@ -73,17 +83,38 @@ class Listeners:
             server.close()
 
 
-def bind_all(further: Sequence[Listener], settings: Settings) -> list[socket.socket]:
+class Sockets(NamedTuple):
+    """The listening sockets of a server."""
+
+    http: list[socket.socket]
+    """The server's own first, then those of further listeners."""
+    grpc: socket.socket | None
+
+    def all(self) -> list[socket.socket]:
+        return [*self.http, *([self.grpc] if self.grpc is not None else [])]
+
+
+def bind_all(further: Sequence[Listener], settings: Settings) -> Sockets:
     """Take every port of the server: the settings name the first, contracts the others. Raises StartError."""
-    sockets = [bind(settings)]
-    for listener in further:
-        try:
-            sockets.append(bind(_at(settings, listener.port)))
-        except BaseException:
-            for sock in sockets:
-                sock.close()
-            raise
-    return sockets
+    sockets: list[socket.socket] = []
+    try:
+        sockets.append(bind(settings))
+        sockets.extend(bind(_at(settings, listener.port)) for listener in further)
+        return Sockets(sockets, _bind_grpc(settings) if settings.grpc_port >= 0 else None)
+    except BaseException:
+        for sock in sockets:
+            sock.close()
+        raise
+
+
+def _bind_grpc(settings: Settings) -> socket.socket:
+    if settings.host.startswith(UNIX):
+        return bind(dataclasses.replace(settings, host=f"{settings.host}.{settings.grpc_port}"))
+    try:
+        return bind(dataclasses.replace(settings, port=settings.grpc_port))
+    except StartError:
+        fix = "choose another --grpc-port, or --grpc-port 0 for a free one"
+        raise StartError(f"{settings.host}:{settings.grpc_port}: gRPC cannot listen there", fix=fix) from None
 
 
 def _at(settings: Settings, port: int) -> Settings:
@@ -98,3 +129,9 @@ def url(sock: socket.socket, tls: bool) -> str:
         return UNIX + str(sock.getsockname())
     host, port = sock.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def grpc_url(sock: socket.socket, settings: Settings) -> str:
+    """Where gRPC is, for the log."""
+    where = unix_socket.path_of(sock) or f"{settings.host}:{sock.getsockname()[1]}"
+    return f"{'grpcs' if settings.tls_cert else 'grpc'}://{where}"

@@ -42,16 +42,24 @@ class Poison:
         self.clock = clock
         self.lengths: dict[int, float] = {}
         """Lengths of bodies under suspicion, each with the time until which it is."""
+        self.tell: Callable[[bytes, int, bool], None] | None = None
+        """Tells other fronts of a kind, the length of its bodies, and whether it killed a worker or was answered."""
         self._suspects: dict[bytes, Suspect] = {}
 
     def killed(self, call: Call) -> bool:
         """Note that a worker ended itself while it ran this call alone. True when its kind is refused from now on."""
         if not self.deaths:
             return False
+        length, kind = call.length if call.pool_index else call.size, self._kind(call)
+        if self.tell is not None:
+            self.tell(kind, length, True)
+        return self.suspect(kind, length)
+
+    def suspect(self, kind: bytes, length: int) -> bool:
+        """Note that a kind has killed a worker, here or in another front. True when it is refused from now on."""
         until = self.clock() + self.seconds
         # Also for a call without a kind: from now on `hand_on` digests the bodies of this length.
-        _note(self.lengths, call.length if call.pool_index else call.size, until)
-        kind = self._kind(call)
+        _note(self.lengths, length, until)
         if not kind:
             return False
         suspect = self._suspects.get(kind) or Suspect()
@@ -65,7 +73,13 @@ class Poison:
     def survived(self, call: Call) -> None:
         """Clear the kind of a call that the script has answered."""
         if self._is_watched(call):
-            self._suspects.pop(self._kind(call), None)
+            kind = self._kind(call)
+            if self.clear(kind) and self.tell is not None:
+                self.tell(kind, call.size, False)
+
+    def clear(self, kind: bytes) -> bool:
+        """Suspect a kind no longer; False when nobody did."""
+        return self._suspects.pop(kind, None) is not None
 
     def hand_on(self, call: Call) -> None:
         """Store length and digest of a call before the next pool of a pipeline: its body is replaced now."""

@@ -35,6 +35,8 @@ OF_CALLS = ("progress", "printed")
 class Pool:
     """One pool: its `supervisor` has the workers, its `dispatcher` queues and sends, and the pool hears the answers."""
 
+    dispatchers: type[Dispatcher] = Dispatcher
+
     def __init__(self, engine: LocalEngine, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
         settings = context.settings
         self.engine = engine
@@ -54,7 +56,7 @@ class Pool:
         self.abandoned = AbandonedRuns(settings, context.metrics, context.clock)
         self.supervisor = Supervisor(self, engine, context, memory)
         self.workers = self.supervisor.workers
-        self.dispatcher = Dispatcher(context, plan, self.lending, self.supervisor, engine.new_id)
+        self.dispatcher = self.dispatchers(context, plan, self.lending, self.supervisor, engine.new_id)
 
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""

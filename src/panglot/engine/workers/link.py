@@ -1,4 +1,4 @@
-"""The front's end of the socket to one worker."""
+"""The front's end of the socket to one worker, or to another front."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import asyncio
 import logging
 import mmap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from panglot_worker.line import wire
-
-if TYPE_CHECKING:
-    from panglot.engine.workers.worker import Worker
 
 log = logging.getLogger("panglot.engine")
 BUFFER = 262144
@@ -20,10 +17,26 @@ LAZY = 32 * 1024 * 1024
 """Frames that claim to be longer get memory that the system gives only as they arrive; for others it is slower."""
 
 
+class LinkOwner(Protocol):
+    """Who hears what comes by a link: the record of a worker, or of another front."""
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """Take a whole frame. Raises WireError when it cannot be one."""
+
+    def longest(self, kind: int, count: int) -> int:
+        """How many bytes a frame of this kind may have."""
+
+    def on_paused(self, paused: bool) -> None:
+        """Note that the other side does not read what it is sent, or reads again."""
+
+    def on_lost(self) -> None:
+        """Note that the link has ended."""
+
+
 class Link(asyncio.BufferedProtocol):
     """Reads whole frames into a fixed buffer, or a large one into a buffer of its own. Any doubt closes the socket."""
 
-    def __init__(self, worker: Worker, generation: int) -> None:
+    def __init__(self, worker: LinkOwner, generation: int) -> None:
         self.worker = worker
         self.generation = generation
         self.transport: asyncio.Transport | None = None

@@ -29,6 +29,11 @@ class Reloads:
                 self._replace(worker)
                 return
 
+    @property
+    def are_under_way(self) -> bool:
+        """Whether a worker is still to be replaced, or its successor still loads."""
+        return bool(self._left) or any(worker.predecessor is not None for worker in self._workers)
+
     def give_up(self) -> None:
         """Leave the others as they are: they would load the same files."""
         self._left.clear()

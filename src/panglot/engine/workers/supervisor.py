@@ -66,7 +66,7 @@ class Supervisor:
         self._generation = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._scaling: asyncio.Task[None] | None = None
-        self._reloads = Reloads(self.workers, lambda worker: self.replace(worker, RELOAD))
+        self.reloads = Reloads(self.workers, lambda worker: self.replace(worker, RELOAD))
         self._added: set[Worker] = set()
         """Workers that were started because there were too few, and are not ready yet."""
 
@@ -77,7 +77,7 @@ class Supervisor:
         if self.settings.inline:
             return SINGLE
         main = "inference" in self.plan.stages
-        return self.plan.workers or (self.settings.workers if main else ANY)
+        return self._context.share.of_range(self.plan.workers or (self.settings.workers if main else ANY))
 
     def start(self) -> None:
         """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
@@ -133,8 +133,9 @@ class Supervisor:
         worker.max_batch = min(most, ready["max_batch"] or most)
         if not self.first_ready:
             self.first_ready = True
-            self.wanted = self.least = self.count.awake or ready["workers"] or 1
-            for index in range(1, self.wanted):
+            share = self._context.share
+            self.wanted = self.least = self.count.awake or share.of(ready["workers"] or 1)
+            for index in itertools.islice(share.indices(), 1, self.wanted):
                 self._spawn(index)
         self.retry_at = 0.0
         self.failed_loads.answered()
@@ -147,7 +148,7 @@ class Supervisor:
             self._succeed(worker.predecessor)
             worker.predecessor = None
         else:
-            self._reloads.next()
+            self.reloads.next()
         # Fewer may have become wanted while it loaded. The worker itself is present now, its predecessor is not.
         self._shed(len(self.present()) - self.wanted)
 
@@ -182,7 +183,7 @@ class Supervisor:
     def _spawn_more(self, count: int) -> list[Worker]:
         """Start so many workers, at the lowest indexes that no worker has."""
         used = {worker.index for worker in self.workers}
-        free = (index for index in itertools.count() if index not in used)
+        free = (index for index in self._context.share.indices() if index not in used)
         return [self._spawn(index) for index in list(itertools.islice(free, max(0, count)))]
 
     def sleep(self) -> None:
@@ -230,7 +231,7 @@ class Supervisor:
     def reload(self) -> None:
         """Load the script anew, one worker at a time. The old ones serve on, and stay if the new one fails."""
         self.wear.reloaded()
-        self._reloads.begin()
+        self.reloads.begin()
 
     def replace(self, worker: Worker, why: str) -> None:
         """Start a successor of a worker that serves until the successor is ready."""
@@ -259,7 +260,7 @@ class Supervisor:
             self.engine.poison.forget()
         if old.state == READY:
             old.retire(old.why)
-        self._reloads.next()
+        self.reloads.next()
 
     # Time
 
@@ -354,7 +355,7 @@ class Supervisor:
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)
         old = worker.predecessor
-        self._reloads.give_up()
+        self.reloads.give_up()
         self.metrics.restarts["failed_reload"] += 1
         about = {**self.worker_log_fields(worker), "traceback": error.traceback.rstrip()}
         later = ""

@@ -13,12 +13,14 @@ from pathlib import Path
 
 from panglot.errors import StartError
 from panglot.machine import devices, mps
-from panglot.machine.cgroups import cpu_quotas, memory_limits
+from panglot.machine.cgroups import memory_limits
+from panglot.machine.cpus import usable_cpus
 from panglot.settings import Settings
 from panglot.settings.all_settings import MIB
 from panglot.settings.names import flag
 from panglot.settings.units import show_size
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, CheckResult
+from panglot.tools.doctor.fronts import fronts
 from panglot.tools.listening import listener
 
 MACHINE, ADDRESS = "machine", "address"
@@ -35,8 +37,7 @@ SPARE_FILES = 64
 def cpus(_: Settings | None = None) -> CheckResult:
     """How many CPUs this process may use."""
     there = os.cpu_count() or 1
-    usable = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(there)
-    usable = min([usable, *cpu_quotas()])
+    usable = usable_cpus()
     value = f"{usable:g}" if usable == there else f"{usable:g} of {there} (limited by the container or affinity)"
     if usable < 1:
         return CheckResult(value, WARNING, "give the container at least one CPU")
@@ -212,6 +213,7 @@ def _holder(port: int) -> str:
 
 CHECKS = (
     Check(MACHINE, "CPUs", cpus),
+    Check(MACHINE, "fronts", fronts),
     Check(MACHINE, "memory", memory),
     Check(MACHINE, "open files", open_files),
     Check(MACHINE, "GPUs", gpus),

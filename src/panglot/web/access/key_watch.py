@@ -20,9 +20,11 @@ Stamp = tuple[int, int, int, int] | None
 class KeyWatch:
     """Has the keys of a file be in force. A file that cannot be used changes nothing, and the log says so."""
 
-    def __init__(self, file: str, keys: Keys) -> None:
+    def __init__(self, file: str, keys: Keys, level: int = logging.INFO) -> None:
+        """Watch a file; `level` is that of the lines about changes, of which one front of several tells."""
         self.file = file
         self.keys = keys
+        self.level = level
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -40,11 +42,12 @@ class KeyWatch:
         try:
             keys = await asyncio.to_thread(key_file.read, self.file)
         except StartError as error:
-            log.error("%s; the keys of before stay in force", error.sentence())
+            level = logging.ERROR if self.level >= logging.INFO else self.level
+            log.log(level, "%s; the keys of before stay in force", error.sentence())
             return
         changes = self.keys.replace(keys)
         if changes.added or changes.changed or changes.removed:
-            log.info("%s: %d key(s) in force; %d added, %d changed, %d removed", near(self.file), *changes)
+            log.log(self.level, "%s: %d key(s) in force; %d added, %d changed, %d removed", near(self.file), *changes)
 
 
 def _stamp(file: str) -> Stamp:

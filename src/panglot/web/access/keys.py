@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from panglot.engine.call import Fault
@@ -58,14 +58,14 @@ class KeyHolder:
         """Requests that may come at once now, as counted at that moment; each passing second adds the rate."""
         self.admitted = self.rate = self.at_once = self.forbidden = 0
         """Requests by what became of them."""
-        self._policy = _policy(key)
+        self._policy = policy_of(key)
 
     def change(self, key: Key) -> None:
         """Have other rights and limits from now on."""
         if self.key is not None and key.rate != self.key.rate:
             self._refill(monotonic())
         self.key, self.tokens = key, min(self.tokens, key.burst) if key.burst else 0.0
-        self._policy = _policy(key)
+        self._policy = policy_of(key)
 
     def is_free(self, key: Key) -> bool:
         """Whether a request that came with this very key may be counted in now: the key is in force, within its limits.
@@ -94,6 +94,11 @@ class KeyHolder:
     def release(self) -> None:
         """Count a request out: it has its answer, or its client has gone."""
         self.open -= 1
+
+    @property
+    def open_here(self) -> int:
+        """Those of `open` that this process has; with several fronts, the others have some too."""
+        return self.open
 
     def refusal(self, wanted: Wanted) -> Fault | None:
         """Why a request of this key is not admitted now; None where it may be counted in."""
@@ -169,7 +174,7 @@ class KeyHolder:
         return {name: getattr(self, name) for name in OUTCOMES}
 
 
-def _policy(key: Key) -> bytes:
+def policy_of(key: Key) -> bytes:
     """The line that tells the limits of a key, whatever is left of them; empty where it has none."""
     policies = []
     if key.burst:
@@ -194,6 +199,13 @@ class Keys:
     def __init__(self, keys: Iterable[Key]) -> None:
         self._by_digest: dict[bytes, KeyHolder] = {}
         self._by_name: dict[str, KeyHolder] = {}
+        self._hold: Callable[[Key], KeyHolder] = KeyHolder
+        self.replace(keys)
+
+    def hold_by(self, hold: Callable[[Key], KeyHolder]) -> None:
+        """Have other records of the keys from now on, made by `hold`. To be called before the first request."""
+        keys = [holder.key for holder in self if holder.key is not None]
+        self._hold, self._by_name, self._by_digest = hold, {}, {}
         self.replace(keys)
 
     def __iter__(self) -> Iterator[KeyHolder]:
@@ -209,7 +221,7 @@ class Keys:
         for key in keys:
             holder = former.get(key.name)
             if holder is None:
-                holder, added = KeyHolder(key), added + 1
+                holder, added = self._hold(key), added + 1
             elif holder.key != key:
                 holder.change(key)
                 changed += 1
@@ -243,7 +255,7 @@ class Keys:
             sums = counted.setdefault(label, dict.fromkeys(OUTCOMES, 0))
             for outcome, count in holder.counts().items():
                 sums[outcome] += count
-            running[label] = running.get(label, 0) + holder.open
+            running[label] = running.get(label, 0) + holder.open_here
         name = "panglot_key_requests_total"
         lines = heading(name, "requests by key, and what became of them", "counter")
         lines += [
@@ -273,4 +285,4 @@ def _shown(holder: KeyHolder) -> dict[str, Any]:
     }
     counts = {"admitted": holder.admitted, "forbidden": holder.forbidden}
     over = {"rate_refused": holder.rate, "at_once_refused": holder.at_once}
-    return {"name": holder.name, **reach, **limits, "open": holder.open, **counts, **over}
+    return {"name": holder.name, **reach, **limits, "open": holder.open_here, **counts, **over}

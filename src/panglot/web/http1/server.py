@@ -14,16 +14,15 @@ from uvicorn.server import ServerState
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
+from panglot.web.acceptor import BACKLOG, Acceptor
 from panglot.web.front import Front
 from panglot.web.http1 import unix_socket
 from panglot.web.http1.connection import HttpConnection, callbacks
 from panglot.web.http1.pace import sweep
 from panglot.web.limits.peer import notice_silence
 from panglot.web.models import Model
-from panglot.web.stop_accepting import stop_accepting
 
 log = logging.getLogger("panglot.web")
-BACKLOG = 2048
 IDLE_GRACE = 1.0
 """Seconds after which an idle connection is closed while draining; a request that comes earlier is still answered."""
 
@@ -58,16 +57,14 @@ def bind(settings: Settings) -> socket.socket:
 class WebServer:
     """Accepts connections for one front and sweeps their timeouts."""
 
-    def __init__(self, front: Front, sock: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, front: Front, acceptor: Acceptor, tls: ssl.SSLContext | None = None) -> None:
         self.front = front
-        self.sock = sock
+        self.acceptor = acceptor
         self.tls = tls
-        self.path = str(sock.getsockname()) if sock.family == socket.AF_UNIX else ""
         self.state = ServerState()
         assert front.app is not None
         self.config = Config(front.app, log_config=None, access_log=False, ws="none", lifespan="off")
         self.config.load()
-        self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
@@ -77,16 +74,11 @@ class WebServer:
     async def start(self) -> None:
         """Accept connections, and begin to sweep them."""
         loop = asyncio.get_running_loop()
-        create = loop.create_unix_server if self.sock.family == socket.AF_UNIX else loop.create_server
         with_callbacks = self.front.recorded or callbacks
-        self._server = await create(
+        await self.acceptor.start(
             lambda: with_callbacks(HttpConnection(self.front, self.config, self.state, loop)),
-            sock=self.sock,
-            backlog=BACKLOG,
-            ssl=self.tls,
-            # The sweep does not see a connection before its handshake is over.
-            ssl_handshake_timeout=self.front.settings.header_timeout if self.tls else None,
-            ssl_shutdown_timeout=self.front.settings.write_stall if self.tls else None,
+            self.tls,
+            self.front.settings,
         )
         self._sweeper = loop.create_task(self._sweep())
 
@@ -117,8 +109,7 @@ class WebServer:
 
     async def drain(self) -> None:
         """Accept no more connections, answer what has come, and close connections as they become idle."""
-        if self._server is not None:
-            await stop_accepting(self._server, self.sock)
+        await self.acceptor.stop()
         while self.state.connections:
             now = time.monotonic()
             for connection in self.connections:
@@ -136,8 +127,6 @@ class WebServer:
         """Listen no longer, and end the connections that are open."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self._server is not None:
-            self._server.close()
-        unix_socket.remove(self.path)
+        self.acceptor.close()
         for connection in self.connections:
             connection.abort()

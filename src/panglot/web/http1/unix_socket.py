@@ -41,6 +41,11 @@ def _remove_abandoned(path: str) -> None:
                     os.unlink(path)
 
 
+def path_of(sock: socket.socket) -> str:
+    """The path of the file of a Unix socket; empty for any other socket."""
+    return str(sock.getsockname()) if sock.family == socket.AF_UNIX else ""
+
+
 def remove(path: str) -> None:
     """Remove the file of our socket, which has stopped listening. An empty path names none."""
     if path:

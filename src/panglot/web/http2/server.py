@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
-import socket
 import time
 
-from panglot.errors import StartError
 from panglot.settings import Settings
-from panglot.settings.loopback import UNIX
+from panglot.web.acceptor import Acceptor
 from panglot.web.front import Front
 from panglot.web.grpc.services import Services
-from panglot.web.http1 import unix_socket
-from panglot.web.http1.server import BACKLOG, bind
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.pace import sweep
 from panglot.web.http2.public_quota import PublicQuota
 from panglot.web.models import Model
-from panglot.web.stop_accepting import stop_accepting
 from panglot.web.tls import tls_context
 
 log = logging.getLogger("panglot.web")
@@ -33,50 +27,26 @@ LAST_FRAMES = 1.0
 class Http2Server:
     """Listens for gRPC on a port of its own, for all models of a front."""
 
-    def __init__(self, front: Front, settings: Settings) -> None:
+    def __init__(self, front: Front, settings: Settings, acceptor: Acceptor) -> None:
         self.front = front
         self.settings = settings
+        self.acceptor = acceptor
         self.services = Services(front)
         self.tls = tls_context(settings)
         if self.tls is not None:
             # Many clients of gRPC refuse a TLS connection on which h2 was not agreed.
             self.tls.set_alpn_protocols(["h2"])
         self.connections: set[Http2Connection] = set()
-        self.path = ""
-        self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen. Raises StartError."""
-        sock = self.sock = self._bind()
+        """Take calls from now on."""
         loop = asyncio.get_running_loop()
         quota = PublicQuota(self.front.quota)
-        create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
-        self._server = await create(
-            lambda: Http2Connection(self.front, self.services, quota, loop, self.connections),
-            sock=sock,
-            backlog=BACKLOG,
-            ssl=self.tls,
-            ssl_handshake_timeout=self.settings.header_timeout if self.tls else None,
-            ssl_shutdown_timeout=self.settings.write_stall if self.tls else None,
+        await self.acceptor.start(
+            lambda: Http2Connection(self.front, self.services, quota, loop, self.connections), self.tls, self.settings
         )
         self._sweeper = loop.create_task(self._sweep())
-        log.info("listening on %s too, for gRPC", self._url(sock))
-
-    def _bind(self) -> socket.socket:
-        settings = self.settings
-        if settings.host.startswith(UNIX):
-            self.path = f"{settings.host.removeprefix(UNIX)}.{settings.grpc_port}"
-            return unix_socket.bind(self.path, BACKLOG)
-        try:
-            return bind(dataclasses.replace(settings, port=settings.grpc_port))
-        except StartError:
-            fix = "choose another --grpc-port, or --grpc-port 0 for a free one"
-            raise StartError(f"{settings.host}:{settings.grpc_port}: gRPC cannot listen there", fix=fix) from None
-
-    def _url(self, sock: socket.socket) -> str:
-        where = self.path if self.path else f"{self.settings.host}:{sock.getsockname()[1]}"
-        return f"{'grpcs' if self.tls else 'grpc'}://{where}"
 
     async def _sweep(self) -> None:
         settings = self.settings
@@ -99,9 +69,7 @@ class Http2Server:
 
     async def drain(self) -> None:
         """Take no more connections, answer the calls that have come, then end what only waits."""
-        if self._server is None:
-            return
-        await stop_accepting(self._server, self.sock)
+        await self.acceptor.stop()
         for connection in self.connections:
             connection.announce_stop()
         # Both: until a client knows that the server stops, further calls may be on their way.
@@ -126,8 +94,6 @@ class Http2Server:
         """Listen no longer, and end the connections that are open."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self._server is not None:
-            self._server.close()
-        unix_socket.remove(self.path)
+        self.acceptor.close()
         for connection in list(self.connections):
             connection.abort()

@@ -23,12 +23,14 @@ from panglot.machine.gpu_memory import Gpus
 from panglot.terminal.text import visible
 from panglot.web.models import Model
 from panglot.web.pages.failures import Failures, Owner
+from panglot.web.pages.front_load import FrontLoad
 from panglot.web.pages.log_tail import LogTail
 from panglot.web.pages.sampling import Counted, Processes, Sample, between, counted
 
 if TYPE_CHECKING:
     from panglot.web.front import Front, Recent
 
+log = logging.getLogger("panglot.web")
 EVERY = 1.0
 MINUTES = 10
 ALL = ""
@@ -47,11 +49,15 @@ class Live:
         self._watching: Counter[str] = Counter()
         """How many look, by the name of the model that they look at."""
         self.failures = Failures()
+        self.load = FrontLoad()
+        self._advice, self._has_advised = "", False
         self._before: dict[str, Counted] = {}
         self._processes = Processes()
         self._costs: dict[int, tuple[float, int]] = {}
         self._gpus = Gpus()
         self._last: Recent | None = None
+        self._latest: list[Recent] = []
+        """The requests that were answered in the last second."""
         self._ticks: dict[str, bytes] = {}
         self._next = asyncio.Event()
         self._ended = False
@@ -65,10 +71,10 @@ class Live:
             while True:
                 await asyncio.sleep(EVERY)
                 self.sample(time.time())
-                fresh = self._fresh()
+                self._latest = self._fresh()
                 if self.watching:
                     self._gpus.look(time.monotonic())
-                    self._tell(fresh)
+                    await self._tell()
         finally:
             logger.removeHandler(self.log)
             self.end()
@@ -83,35 +89,43 @@ class Live:
         """How many look."""
         return self._watching.total()
 
-    def _tell(self, fresh: list[Recent]) -> None:
-        """Send those who look what has changed; `fresh` are the requests that were answered since the last time."""
-        self._ticks = {name: _event("tick", self._tick(name, fresh)) for name in +self._watching}
+    async def _tell(self) -> None:
+        """Send those who look what has changed."""
+        self._ticks |= {name: _event("tick", await self._of_all(name, is_tick=True)) for name in list(+self._watching)}
         # Everyone who waits has this event; who comes back later waits for the new one.
         self._next.set()
         self._next = asyncio.Event()
 
     # Looking
 
-    def _tick(self, name: str, fresh: list[Recent]) -> dict[str, Any]:
+    def tick(self, name: str = ALL) -> dict[str, Any]:
+        """What has changed in the last second."""
         samples = list(self._history(name))[-1:]
-        return {**self._figures(name), "sample": samples[0] if samples else None, "recent": _requests(name, fresh)}
+        recent = _requests(name, self._latest)
+        return {**self._figures(name), "sample": samples[0] if samples else None, "recent": recent}
+
+    async def _of_all(self, name: str, *, is_tick: bool) -> dict[str, Any]:
+        """What this process knows, with what the other fronts know where there are some."""
+        own, others = self.tick(name) if is_tick else self.snapshot(name), self.front.others
+        return own if others is None else await others.status(own, self.front.listener, is_tick, name)
 
     async def look(self, name: str = ALL) -> dict[str, Any]:
         """All that is known now of a model, or of all, for who looks once."""
         await self._gpus.renewed(time.monotonic())
-        return self.snapshot(name)
+        return await self._of_all(name, is_tick=False)
 
     async def events(self, name: str = ALL) -> AsyncIterator[bytes]:
         """Server-sent events: all that is known, then what changes. Who reads slowly misses ticks, not figures."""
         self._watching[name] += 1
         try:
-            yield _event("snapshot", self.snapshot(name))
+            yield _event("snapshot", await self._of_all(name, is_tick=False))
             while not self._ended:
                 await self._next.wait()
                 if not self._ended:
                     # The newest tick, not the next one: a slow reader skips those it missed, and nothing is queued for
                     # it.
-                    yield self._ticks[name]
+                    if name in self._ticks:
+                        yield self._ticks[name]
         finally:
             self._watching[name] -= 1
 
@@ -156,6 +170,7 @@ class Live:
         self._note_failures()
         pids = [os.getpid(), *(worker["pid"] for _, worker in self._workers() if worker["pid"])]
         self._costs = self._processes.look(pids, now)
+        self._look_at_load()
         names = self.front.models.names
         scopes = (ALL, *names) if len(names) > 1 else (ALL,)
         self.histories = {name: self.histories.get(name, _no_samples()) for name in scopes}
@@ -179,6 +194,16 @@ class Live:
             )
         )  # fmt: skip
         return current
+
+    def _look_at_load(self) -> None:
+        """Note how busy this process is. That it limits the server is said in the log once."""
+        if self.front.listener:
+            return
+        self.load.look(self._costs, (worker for _, worker in self._workers()))
+        self._advice = self.load.advice()
+        if self._advice and not self._has_advised:
+            self._has_advised = True
+            log.warning("%s", self._advice)
 
     def _models(self, name: str) -> list[Model]:
         """All versions of a model; or all models."""
@@ -240,6 +265,7 @@ class Live:
             "held": front.quota.used,
             "watching": self.watching,
             "front": self._cost(os.getpid()),
+            "advice": self._advice,
             "workers": [self._worker(owner, worker) for owner, worker in self._workers(name)],
             "pools": [{"model": seen(model.name), **size} for model in models for size in model.engine.sizes()],
             "asleep": [seen(model.name) for model in models if model.engine.state == states.ASLEEP],

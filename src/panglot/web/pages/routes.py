@@ -223,9 +223,7 @@ def reload_model(front: Front, request: Request) -> Response:
     name = request.query_params.get("model", "")
     if name and front.models.get(name) is None:
         return _not_found("there is no such model", request)
-    for model in front.models:
-        if name in ("", model.name):
-            model.engine.reload()
+    front.reload(name)
     return Response(status_code=202, headers=PRIVATE)
 
 

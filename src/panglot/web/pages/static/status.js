@@ -50,6 +50,9 @@ const choice = h("div", { class: "models", hidden: true }, h("label", { class: "
 const dev = h("p", { class: "hint dev", hidden: true }, h("span", { class: "code" }, "--dev"), " is on: clients see what scripts raise.");
 const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, "The server cannot be heard. This page goes on when it is back.");
 
+const advice = h("p", { class: "sheet advice", role: "status", hidden: true });
+
+const fronts = listing("Fronts", ["Front", "Process", "Busy", "Memory", "Connections", "Requests/s", "Lent", "Borrowed"], "No front answers.");
 const workers = listing("Workers", ["Model", "Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
 const errors = listing("What went wrong", ["Model", "What", "Kind", "Count", "Last"], "Nothing since the server started.");
 const deaths = listing("Restarts", ["When", "Model", "Why"], "No worker was restarted.");
@@ -94,6 +97,9 @@ function draw(fresh, anew) {
   say(figures["In progress"], known.waiting ? `${count(known.in_progress)} (${count(known.waiting)} waiting)` : count(known.in_progress));
   say(figures["Bodies held"], bytes(known.held));
   for (const chart of charts) chart.draw(known.history);
+  say(advice, known.advice ?? "");
+  advice.hidden = !known.advice;
+  drawFronts();
   drawWorkers();
   drawErrors();
   drawSizes();
@@ -142,12 +148,27 @@ function rowOf(cells) {
   return row;
 }
 
+/** The fronts of a server that has several. */
+function drawFronts() {
+  fronts.element.hidden = !known.fronts;
+  keep(fronts, known.fronts ?? [], (front) => `${front.front} ${front.pid}`, () => rowOf([
+    ["", (front) => front.front],
+    ["number wide", (front) => front.pid],
+    ["number", (front) => share(front.busy)],
+    ["number", (front) => bytes(front.memory)],
+    ["number", (front) => count(front.connections)],
+    ["number", (front) => digits(front.requests)],
+    ["number", (front) => count(front.lent)],
+    ["number", (front) => count(front.borrowed)],
+  ]));
+}
+
 function drawWorkers() {
   const gpu = known.workers.some((worker) => worker.gpu);
   workers.element.classList.toggle("no-gpu", !gpu);
   keep(workers, known.workers, (worker) => `${worker.model} ${worker.pool} ${worker.index} ${worker.pid}`, () => rowOf([
     ["model", (worker) => worker.model],
-    ["", (worker) => `${worker.pool} ${worker.index}`.trim()],
+    ["", (worker) => `${worker.pool} ${worker.index}${worker.front === undefined ? "" : ` · front ${worker.front}`}`.trim()],
     ["", (worker) => h("span", {}, h("span", { class: `state ${worker.state}` }, worker.state), h("span", { class: "hint" }, ` ${worker.step}`))],
     ["number wide", (worker) => worker.pid || "–"],
     ["number", (worker) => count(worker.served)],
@@ -282,10 +303,12 @@ async function loadAnew() {
 byId("main").replaceChildren(
   h("div", { class: "status" },
     trouble,
+    advice,
     h("div", { class: "headline" }, h("h1", {}, "Status"), choice, h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))), reload),
     dev,
     h("div", { class: "charts" }, charts.map((chart) => chart.element)),
     errors.element,
+    fronts.element,
     h("div", { class: "two" }, workers.element, h("div", {}, sizes.element, deaths.element, batches.element)),
     keys.element,
     requests.element));

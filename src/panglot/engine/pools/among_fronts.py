@@ -1,0 +1,125 @@
+"""A pool whose calls may run in other fronts of the server too. A server with one front has nothing of this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from panglot.engine.call import Call
+from panglot.engine.context import EngineContext
+from panglot.engine.memory.lent_results import Lending
+from panglot.engine.pools import after_death
+from panglot.engine.pools.dispatching import Dispatcher
+from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.pools.pool import Pool
+from panglot.engine.pools.queue import Queue
+from panglot.engine.pools.recalling import Recalls
+from panglot.engine.workers.supervisor import Supervisor
+from panglot.engine.workers.worker import Worker
+from panglot_worker.line import wire
+
+
+class Elsewhere(Protocol):
+    """Other fronts of the server. A call that one of them runs is RUNNING here, and no worker of ours has it."""
+
+    def pumped(self, now: float) -> None:
+        """Note that all has been sent that our own workers can take."""
+
+    def idle(self, now: float) -> None:
+        """Note that a worker has nothing to do, and that nothing waits."""
+
+    def admits(self, call: Call) -> bool:
+        """Whether a call may wait here although our share of the queue is full: other fronts use less of theirs."""
+
+    def are_free(self) -> bool:
+        """Whether another front has a free worker, to which waiting calls can be lent."""
+
+    def cancel(self, call: Call) -> bool:
+        """Cancel a call that runs in another front; False when it does not. Its state must be DONE already."""
+
+    def pause_stream(self, call: Call, paused: bool) -> bool:
+        """Pause or resume the stream of a call that runs in another front; False when it does not."""
+
+
+class RecallsAmongFronts(Recalls):
+    """Takes calls back for the workers of other fronts too."""
+
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        clock: Callable[[], float],
+        take_back: Callable[[Worker, int], None],
+        others_are_free: Callable[[], bool],
+    ) -> None:
+        super().__init__(workers, clock, take_back)
+        self._others_are_free = others_are_free
+
+    def _another_may(self, worker: Worker, now: float) -> bool:
+        return self._others_are_free() or super()._another_may(worker, now)
+
+
+class DispatcherAmongFronts(Dispatcher):
+    """Gives the calls that wait to its own workers first. What is left may go elsewhere."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        plan: PoolPlan,
+        lending: Lending,
+        supervisor: Supervisor,
+        new_id: Callable[[], int],
+    ) -> None:
+        super().__init__(context, plan, lending, supervisor, new_id)
+        share, settings = context.share, context.settings
+        self.queue = Queue(share.part(settings.queue), share.part(settings.queue_bytes))
+        self.elsewhere: Elsewhere | None = None
+        """The other fronts; None before the model is loaded, and in every pool of a pipeline but the first."""
+        self.recalls = RecallsAmongFronts(self.workers, self.clock, self.take_back, self._others_are_free)
+
+    def accept(self, call: Call) -> bool:
+        """Queue a call; False when the queue of the whole server is full."""
+        if super().accept(call):
+            return True
+        if self.elsewhere is None or not self.elsewhere.admits(call):
+            return False
+        self.queue.append(call)
+        self.schedule_pump()
+        return True
+
+    def _pump(self) -> None:
+        super()._pump()
+        if self.elsewhere is not None:
+            self.elsewhere.pumped(self.clock())
+
+    def _others_are_free(self) -> bool:
+        return self.elsewhere is not None and self.elsewhere.are_free()
+
+
+class PoolAmongFronts(Pool):
+    """Finds the calls that it cancels or pauses also in other fronts, and offers its idle workers to them."""
+
+    dispatchers = DispatcherAmongFronts
+    dispatcher: DispatcherAmongFronts
+
+    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
+        super().on_replies(worker, replies)
+        dispatcher = self.dispatcher
+        waits = dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead or dispatcher.background
+        if dispatcher.elsewhere is not None and not worker.in_flight and not waits:
+            dispatcher.elsewhere.idle(self.clock())
+
+    def cancel(self, call: Call) -> None:
+        super().cancel(call)
+        elsewhere = self.dispatcher.elsewhere
+        if elsewhere is not None and self._worker_of(call) is None:
+            elsewhere.cancel(call)
+
+    def pause_stream(self, call: Call, paused: bool) -> None:
+        super().pause_stream(call, paused)
+        elsewhere = self.dispatcher.elsewhere
+        if elsewhere is not None and self._worker_of(call) is None:
+            elsewhere.pause_stream(call, paused)
+
+    def come_back(self, calls: list[Call]) -> None:
+        """Decide what becomes of calls that another front may have begun, and that it lost by dying."""
+        self._move(after_death.move(calls, len(calls), self.settings.rerun))

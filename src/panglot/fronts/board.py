@@ -1,0 +1,90 @@
+"""Figures that the parent and all fronts of a server see without a message: memory with one row for each front."""
+
+from __future__ import annotations
+
+import mmap
+
+from panglot.fronts.saved_counters import SavedCounters
+from panglot.fronts.shared_keys import SharedKeys
+
+GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED = range(10)
+"""The cells of a front's row.
+
+GIVEN: connections that the front was given. The parent alone writes it, and RESTARTS; the front alone all others.
+CLOSED: connections among these that have ended.
+ACCEPTING: 1 while the front takes connections.
+READY: 1 while every model of the front has been loaded.
+BEAT: when the loop of the front last turned, in milliseconds of the monotonic clock.
+LOAD: thousandths of its time that the front was at work.
+MEMORY: bytes that its requests use.
+LENT: calls that it, and those that had its index before, have lent to other fronts so far.
+RESTARTS: how often a front of this index was forked because the one before had died.
+BORROWED: calls of other fronts that it, and those before it, have run so far.
+"""
+FREE, WAITING, QUEUED, QUEUED_BYTES = range(4)
+"""The cells of a model's row in a front.
+
+FREE: calls that could begin there at once. The front writes it; whoever lends to the front lowers it. An update that is
+lost in between costs a call a place in another queue.
+WAITING: calls that wait there, and are worth lending.
+QUEUED, QUEUED_BYTES: all calls that wait there, and their bytes.
+"""
+CELLS = 16
+"""Numbers of 64 bits in a row: two cache lines, so that fronts do not slow each other down."""
+
+
+class Board:
+    """Made before the fronts are forked. What a process reads of other rows may be a moment old.
+
+    No lock guards it: every cell has one writer, and a store of 64 aligned bits is never seen by halves. So it carries
+    hints and sums; nothing is decided by it that must not be wrong by a few calls for a moment.
+    """
+
+    def __init__(self, fronts: int, models: int = 1) -> None:
+        self.fronts = fronts
+        self.models = models
+        self._memory = mmap.mmap(-1, 8 * CELLS * fronts * (1 + models))
+        self.cells = memoryview(self._memory).cast("q")
+        self.saved = SavedCounters(fronts)
+        self.keys: SharedKeys | None = None
+        """The limits of keys, where there are keys; set before the fronts are forked."""
+
+    def row(self, front: int) -> BoardRow:
+        return BoardRow(self.cells, CELLS * front)
+
+    def model_row(self, front: int, slot: int) -> BoardRow:
+        """The row of one model in a front; its slot is its position in the plan."""
+        return BoardRow(self.cells, CELLS * (self.fronts * (1 + slot) + front))
+
+    def clear(self, front: int) -> None:
+        """Begin anew, for the successor of a front that has ended. What it has counted stays."""
+        for row in (self.row(front), *(self.model_row(front, slot) for slot in range(self.models))):
+            for cell in range(CELLS):
+                if cell not in (LENT, RESTARTS, BORROWED):
+                    row[cell] = 0
+        if self.keys is not None:
+            self.keys.clear(front)
+
+    def rows(self) -> list[BoardRow]:
+        return [self.row(front) for front in range(self.fronts)]
+
+
+class BoardRow:
+    """The figures of one front."""
+
+    __slots__ = ("_cells", "_start")
+
+    def __init__(self, cells: memoryview, start: int) -> None:
+        self._cells = cells
+        self._start = start
+
+    def __getitem__(self, cell: int) -> int:
+        return int(self._cells[self._start + cell])
+
+    def __setitem__(self, cell: int, value: int) -> None:
+        self._cells[self._start + cell] = value
+
+    @property
+    def connections(self) -> int:
+        """Connections that the front was given and that have not ended, those on their way to it included."""
+        return self[GIVEN] - self[CLOSED]

@@ -1,0 +1,134 @@
+"""The socket between the parent and one front: messages both ways, and connections from the parent to the front."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from panglot.fronts.messages import Meet, Message, decoded, encoded
+
+LARGEST = 1 << 19
+"""Bytes of the longest message: a traceback is clipped to 64 KiB, which JSON may write six times as long."""
+AT_ONCE = 16
+"""Messages and connections that are received before the rest of the process has its turn."""
+
+
+class GivenConnection(NamedTuple):
+    """A connection that the parent has accepted."""
+
+    listener: int
+    """The index of the listening socket that it came by."""
+    sock: socket.socket
+
+
+class GivenLink(NamedTuple):
+    """A socket to another front."""
+
+    sibling: int
+    sock: socket.socket
+
+
+Received = Message | GivenConnection | GivenLink
+
+
+class ChannelClosed(Exception):
+    """The other side has closed its end, or has died."""
+
+
+class Channel:
+    """One end. Nothing here waits: what the other side does not take yet is sent by `flush`."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            # A packet goes whole or not at all: the longest message must fit into the empty buffer.
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, option, 2 * LARGEST)
+        self.sock = sock
+        self._unsent: deque[tuple[bytes, socket.socket | None]] = deque()
+
+    @classmethod
+    def pair(cls) -> tuple[socket.socket, socket.socket]:
+        """Two connected sockets. Packets keep their borders, so that a connection travels with its own byte."""
+        return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def send(self, message: Message) -> None:
+        self._unsent.append((encoded(message), None))
+        self.flush()
+
+    def introduce(self, sibling: int, link: socket.socket) -> None:
+        """Send a socket to another front, and close it here."""
+        self._unsent.append((encoded(Meet(sibling)), link))
+        self.flush()
+
+    def send_at_once(self, message: Message) -> None:
+        """Send a message, and wait for that: for the last words of a process."""
+        self.sock.setblocking(True)
+        self.send(message)
+
+    def flush(self) -> bool:
+        """Send what waits; True when nothing does any more."""
+        while self._unsent:
+            data, link = self._unsent[0]
+            try:
+                socket.send_fds(self.sock, [data], [link.fileno()] if link is not None else [], socket.MSG_NOSIGNAL)
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError:
+                # The other side is gone. Whoever waits for its death acts on that.
+                self._discard()
+                return True
+            self._unsent.popleft()
+            if link is not None:
+                link.close()
+        return True
+
+    def give(self, listener: int, connection: socket.socket) -> bool:
+        """Pass a connection on; False when the other side has too many unread ones, or is gone."""
+        if self._unsent:
+            # Never overtakes a message: a front that was told to drain expects no further connection.
+            return False
+        try:
+            flags = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+            socket.send_fds(self.sock, [bytes((listener,))], [connection.fileno()], flags)
+        except OSError:
+            return False
+        return True
+
+    def _discard(self) -> None:
+        for _, link in self._unsent:
+            if link is not None:
+                link.close()
+        self._unsent.clear()
+
+    def received(self) -> Iterator[Received]:
+        """What has come. Raises ChannelClosed at the end of the stream, ValueError for what is no message."""
+        for _ in range(AT_ONCE):
+            try:
+                data, files, _, _ = socket.recv_fds(self.sock, LARGEST, 1)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                raise ChannelClosed from error
+            if not data:
+                raise ChannelClosed
+            sock = socket.socket(fileno=files[0]) if files else None
+            if len(data) == 1 and sock is not None:
+                yield GivenConnection(data[0], sock)
+                continue
+            message = decoded(data)
+            if isinstance(message, Meet) and sock is not None:
+                yield GivenLink(message.sibling, sock)
+            else:
+                yield message
+
+    def close(self) -> None:
+        self._discard()
+        with contextlib.suppress(OSError):
+            self.sock.close()
+
+    def fileno(self) -> int:
+        return self.sock.fileno()

@@ -1,0 +1,214 @@
+"""The calls between this front and one other: ours that it runs, and its calls that we run.
+
+They travel in frames of `wire`, and in some that only fronts send::
+
+    RUN            calls for the other front; their heads begin with the model and the lane
+    REPLY          answers, or parts of answers, as workers give them
+    FAULT          an answer that the engine gave in the script's place
+    RETURN         calls that could not be taken, and were not begun
+    CANCEL         calls that nobody waits for any more
+    HOLD, RESUME   the stream of a call, whose client reads slowly
+    OFFER          a worker here has nothing to do, and calls wait there
+    POISON         a kind of calls that has killed a worker, or was answered after it had
+
+Any doubt about a frame closes the link, which returns the calls of both sides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from panglot.engine.call import DONE, RUNNING, Call, Fault
+from panglot.engine.engine import LocalEngine
+from panglot.engine.workers.link import Link
+from panglot.fronts.lending import CallLending
+from panglot.fronts.lent_call import LentCall, address, run_frame
+from panglot_worker.line import wire
+
+FAULT, RETURN, HOLD, RESUME, OFFER, POISON = 42, 43, 44, 45, 46, 47
+KINDS = frozenset((wire.RUN, wire.REPLY, wire.CANCEL, FAULT, RETURN, HOLD, RESUME, OFFER, POISON))
+NOT_TAKEN = frozenset(("loading", "back_off", "queue_full", "draining"))
+"""Codes of faults by which an engine says that it takes no call now: another front may."""
+monotonic = time.monotonic
+
+
+class Loans:
+    """Owns the calls that were lent to one other front, as a record of a worker owns its calls. A `Lendable`."""
+
+    def __init__(self, index: int, link: Link, lendings: Mapping[int, CallLending]) -> None:
+        """`lendings` are this front's models by slot."""
+        self.index = index
+        self.paused = False
+        """Whether the other front does not read what it is sent."""
+        self.in_flight: dict[int, tuple[int, Call]] = {}
+        """Our calls that the other front has, with the slot of their model, by the number they were lent under."""
+        self._lent: dict[Call, int] = {}
+        """The numbers of these calls. Not their ids: two models may each have a call of the same id."""
+        self._numbers = itertools.count(1)
+        self.borrowed: dict[int, tuple[LocalEngine, LentCall]] = {}
+        """Its calls that we have, by the number it gave them."""
+        self._link = link
+        self._lendings = lendings
+        self._answers: list[wire.Reply] = []
+
+    # Our calls
+
+    def lend(self, slot: int, calls: list[Call], now: float) -> None:
+        for call in calls:
+            call.state, call.dispatched, call.worker, call.ahead = RUNNING, now, -1, False
+            call.queued_us = int((now - call.arrived) * 1e6)
+            number = self._lent[call] = next(self._numbers)
+            self.in_flight[number] = slot, call
+        self._link.send(run_frame(slot, [(self._lent[call], call) for call in calls], now))
+
+    def offer(self, slot: int, free: int) -> None:
+        self._link.send([wire.frame(OFFER, 0, b"%d" % slot, count=min(free, 0xFFFF))])
+
+    def tell_poison(self, slot: int, kind: bytes, length: int, died: bool) -> None:
+        news = {"slot": slot, "kind": kind.hex(), "length": length, "died": died}
+        self._link.send([wire.json_frame(POISON, 0, news)])
+
+    def cancel(self, call: Call) -> bool:
+        number = self._lent.get(call)
+        if number is None:
+            return False
+        self._end(number)
+        self._link.send([wire.cancel_frame([number], 0)])
+        return True
+
+    def _end(self, number: int) -> tuple[int, Call | None]:
+        """The call that was lent under this number, with the slot of its model; None when it has ended before."""
+        slot, call = self.in_flight.pop(number, (0, None))
+        if call is not None:
+            del self._lent[call]
+        return slot, call
+
+    def hold(self, call: Call, paused: bool) -> bool:
+        number = self._lent.get(call)
+        if number is None:
+            return False
+        self._link.send([wire.ids_frame(HOLD if paused else RESUME, [number], 0)])
+        return True
+
+    def _replied(self, replies: list[wire.Reply]) -> None:
+        now = monotonic()
+        for reply in replies:
+            more = reply.flags & wire.MORE
+            slot, call = self.in_flight.get(reply.id, (0, None))
+            if call is None:
+                # It was cancelled while the answer was on its way.
+                continue
+            if more:
+                # As `Pool` does: a stream has no deadline once it has begun.
+                call.chunks, call.dispatched, call.deadline = call.chunks + 1, now, math.inf
+            else:
+                self._end(reply.id)
+                # First DONE, then finished, then told: see `Pool._hear`.
+                call.state = DONE
+                self._lendings[slot].engine.finished(call)
+            call.reply(reply)
+
+    def _failed(self, answer: dict[str, Any]) -> None:
+        slot, call = self._end(answer["id"])
+        if call is not None:
+            call.state = DONE
+            self._lendings[slot].engine.finished(call)
+            call.fail(Fault(*answer["fault"]))
+
+    def _returned(self, ids: list[int]) -> None:
+        returned: dict[int, list[Call]] = {}
+        for number in ids:
+            slot, call = self._end(number)
+            if call is not None:
+                returned.setdefault(slot, []).append(call)
+        for slot, calls in returned.items():
+            self._lendings[slot].come_back(calls)
+
+    # Its calls
+
+    def _take(self, items: list[wire.Item]) -> None:
+        now, refused = monotonic(), []
+        for item in items:
+            slot, lane, head = address(item.head)
+            lending = self._lendings.get(slot)
+            call = LentCall(self, item, lane, head, now)
+            fault = Fault(503, "loading", "") if lending is None else lending.engine.submit(call)
+            if fault is None and lending is not None:
+                self.borrowed[item.id] = lending.engine, call
+                lending.count_borrowed()
+            elif fault is not None and fault.code in NOT_TAKEN:
+                refused.append(item.id)
+            elif fault is not None:
+                call.fail(fault)
+        if refused:
+            self._link.send([wire.ids_frame(RETURN, refused, 0)])
+
+    def answer(self, reply: wire.Reply) -> None:
+        if not reply.flags & wire.MORE:
+            self.borrowed.pop(reply.id, None)
+        if not self._answers:
+            asyncio.get_running_loop().call_soon(self._send_answers)
+        self._answers.append(reply)
+
+    def answer_fault(self, item_id: int, fault: Fault) -> None:
+        self.borrowed.pop(item_id, None)
+        # Parts of the same answer may wait to be sent, and must come first.
+        self._send_answers()
+        self._link.send([wire.json_frame(FAULT, 0, {"id": item_id, "fault": list(fault)})])
+
+    def _send_answers(self) -> None:
+        replies, self._answers = self._answers, []
+        if replies:
+            self._link.send(wire.reply_frame(replies, 0))
+
+    # The link
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """Take a frame of one of KINDS. Raises WireError."""
+        if kind == wire.REPLY:
+            self._replied(wire.replies(payload, count))
+        elif kind == wire.RUN:
+            self._take(wire.run_items(payload, count))
+        elif kind == FAULT:
+            self._failed(wire.json_object(payload))
+        elif kind == RETURN:
+            self._returned(wire.item_ids(payload))
+        elif kind == POISON:
+            news = wire.json_object(payload)
+            lending = self._lendings.get(news["slot"])
+            if lending is not None:
+                lending.heard_poison(bytes.fromhex(news["kind"]), news["length"], news["died"])
+        elif kind == OFFER:
+            lending = self._lendings.get(int(bytes(payload)))
+            if lending is not None:
+                lending.offered(self, count, monotonic())
+        else:
+            for item in wire.item_ids(payload):
+                self._direct(kind, item)
+
+    def _direct(self, kind: int, item: int) -> None:
+        """Cancel, pause or resume a call of the other front. It may have ended meanwhile."""
+        engine, call = self.borrowed.get(item, (None, None))
+        if engine is None or call is None:
+            return
+        if kind == wire.CANCEL:
+            del self.borrowed[item]
+            engine.cancel(call)
+        else:
+            engine.pause_stream(call, kind == HOLD)
+
+    def lost(self) -> None:
+        """The other front has died: its calls are nobody's, and ours run here or are answered."""
+        borrowed, self.borrowed = self.borrowed, {}
+        for engine, call in borrowed.values():
+            engine.cancel(call)
+        lent, self.in_flight, self._lent = self.in_flight, {}, {}
+        for slot, lending in self._lendings.items():
+            calls = [call for of_slot, call in lent.values() if of_slot == slot and call.state == RUNNING]
+            if calls:
+                lending.lost(calls)

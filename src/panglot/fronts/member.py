@@ -1,0 +1,206 @@
+"""A front among several: what it hears from the parent, what it says to it, and the connections it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+
+from panglot.engine.engine import LocalEngine
+from panglot.engine.workers.shares import FrontShare
+from panglot.fronts import messages
+from panglot.fronts.board import ACCEPTING, BEAT, CLOSED, LOAD, READY, Board
+from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink
+from panglot.fronts.lending import CallLending
+from panglot.fronts.member_quota import MemberQuota
+from panglot.fronts.messages import Message
+from panglot.fronts.siblings import Siblings
+from panglot.settings import Settings
+from panglot.web.acceptor import MakeProtocol, TlsTimeouts, tls_timeouts
+from panglot.web.limits.quota import Quota
+
+log = logging.getLogger("panglot")
+EVERY = 0.1
+"""Seconds between two beats: a front that misses ten of them counts as silent."""
+
+
+class Member:
+    """One front of a server that has several. All of it runs on the event loop of the front."""
+
+    def __init__(self, index: int, board: Board, channel: Channel) -> None:
+        self.index = index
+        self.count = board.fronts
+        self.board = board
+        self.row = board.row(index)
+        self.rows = board.rows()
+        self.siblings = Siblings()
+        self.share = FrontShare(index, board.fronts)
+        self.server_ready = False
+        """Whether the fronts have loaded, so that the server answers that it is ready."""
+        self.on_ready: Callable[[], None] = lambda: None
+        """Says that the server is ready; called in one front, once."""
+        self.on_drain: Callable[[], None] = lambda: None
+        self.on_force: Callable[[], None] = lambda: None
+        self.on_reload: Callable[[], None] = lambda: None
+        self._end = asyncio.Event()
+        self._channel = channel
+        self._acceptors: list[GivenConnections] = []
+        self._beating: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Listen to the parent from now on."""
+        self.siblings.on_link_lost = self._report_lost_link
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._channel.fileno(), self._hear)
+        self._beating = loop.create_task(self._beat())
+
+    def tell(self, message: Message) -> None:
+        """Say something to the parent."""
+        self._channel.send(message)
+        if not self._channel.flush():
+            loop = asyncio.get_running_loop()
+            loop.add_writer(self._channel.fileno(), self._flush)
+
+    def tell_at_once(self, message: Message) -> None:
+        """Say something to the parent when the loop has ended."""
+        self._channel.send_at_once(message)
+
+    def _flush(self) -> None:
+        if self._channel.flush():
+            asyncio.get_running_loop().remove_writer(self._channel.fileno())
+
+    async def _beat(self) -> None:
+        used, then = time.thread_time(), time.monotonic()
+        while True:
+            self.row[BEAT] = int(then * 1000)
+            await asyncio.sleep(EVERY)
+            used_now, now = time.thread_time(), time.monotonic()
+            self.row[LOAD] = int(1000 * (used_now - used) / (now - then))
+            used, then = used_now, now
+
+    def started(self) -> None:
+        """Note that this front takes connections."""
+        self.row[BEAT] = int(time.monotonic() * 1000)
+        self.row[ACCEPTING] = 1
+        self.tell(messages.Accepts())
+
+    def lend(self, engines: Mapping[int, LocalEngine]) -> None:
+        """Let engines, by the position of their model in the plan, lend calls to other fronts and run theirs."""
+        for slot, engine in engines.items():
+            lending = CallLending(slot, self.index, self.board, engine, self.siblings.loans)
+            self.siblings.lendings[slot] = lending
+            lending.begin()
+
+    def loaded(self) -> None:
+        """Note that the models of this front are loaded."""
+        self.row[READY] = 1
+        self.tell(messages.Loaded())
+
+    async def drained(self, unanswered: int) -> None:
+        """Note that all is answered that could be, and wait until the other fronts are as far."""
+        self.tell(messages.Drained(unanswered))
+        await self._end.wait()
+
+    def acceptor(self, sock: socket.socket) -> GivenConnections:
+        """What takes the connections of a listening socket, asked for in the order of the parent's sockets."""
+        self._acceptors.append(GivenConnections(self, sock))
+        return self._acceptors[-1]
+
+    def quota(self, settings: Settings) -> Quota:
+        return MemberQuota(settings, self.row, self.rows)
+
+    def count_closed(self) -> None:
+        """Count out a connection that the parent gave."""
+        self.row[CLOSED] += 1
+
+    def _report_lost_link(self, sibling: int) -> None:
+        # One of the two alone: both would get two links, each of which ends the other.
+        if self.index < sibling:
+            self.tell(messages.LinkLost(sibling))
+
+    def _hear(self) -> None:
+        try:
+            for message in self._channel.received():
+                if isinstance(message, GivenConnection):
+                    self._acceptors[message.listener].take(message.sock)
+                elif isinstance(message, GivenLink):
+                    self.siblings.meet(message.sibling, message.sock)
+                else:
+                    self._heard(message)
+        except (ChannelClosed, ValueError):
+            # The parent has died. This process is killed for it; should that fail, it must not serve on alone.
+            log.error("front %d lost its parent", self.index)
+            os._exit(1)
+
+    def _heard(self, message: Message) -> None:
+        match message:
+            case messages.Announce(aloud):
+                self.server_ready = True
+                if aloud:
+                    self.on_ready()
+            case messages.Reload():
+                self.on_reload()
+            case messages.Drain():
+                self.row[ACCEPTING] = 0
+                self.on_drain()
+            case messages.Force():
+                self.on_force()
+            case messages.End():
+                self._end.set()
+                self.on_drain()
+                self.on_force()
+
+
+class GivenConnections:
+    """Takes the connections of one address that the parent has accepted. An `Acceptor`."""
+
+    def __init__(self, member: Member, sock: socket.socket) -> None:
+        self._member = member
+        self._listening = sock
+        self._make: MakeProtocol | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._timeouts = TlsTimeouts(None, None)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, make: MakeProtocol, tls: ssl.SSLContext | None, settings: Settings) -> None:
+        self._make, self._tls, self._timeouts = make, tls, tls_timeouts(tls, settings)
+        # The parent listens. With this copy open, the port would stay open when the parent stops.
+        self._listening.close()
+
+    def take(self, connection: socket.socket) -> None:
+        """Serve a connection from now on."""
+        connection.setblocking(False)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        task = asyncio.get_running_loop().create_task(self._take(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _take(self, connection: socket.socket) -> None:
+        assert self._make is not None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                self._make,
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._timeouts.handshake,
+                ssl_shutdown_timeout=self._timeouts.shutdown,
+            )
+        except OSError:
+            # The handshake failed. No protocol was connected, so nobody else counts this connection out.
+            self._member.count_closed()
+            connection.close()
+
+    async def stop(self) -> None:
+        """Wait for the handshakes of connections that have come: the parent sends no further ones."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,152 @@
+"""The figures of several fronts as those of one server. Nothing here asks anybody: it only adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+STATES = ("ready", "loading", "back-off", "draining")
+"""The states of a front, the best first: the server is as badly off as the worst of them."""
+SUMS = ("answered", "refused", "failed", "waiting", "in_progress", "held", "watching")
+KEY_SUMS = ("open", "admitted", "forbidden", "rate_refused", "at_once_refused")
+MOST_RECENT = 50
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def metrics(texts: Iterable[str]) -> str:
+    """Several texts of the Prometheus form as one, in which the values of a series are added."""
+    families: dict[str, dict[str, float | None]] = {}
+    for text in texts:
+        family: dict[str, float | None] = families.setdefault("", {})
+        for line in text.splitlines():
+            if line.startswith("#"):
+                # The lines about a series come before its values, in every text.
+                family = families.setdefault(line.split(" ", 3)[2], {})
+                family.setdefault(line, None)
+                continue
+            series, _, value = line.rpartition(" ")
+            family[series] = (family.get(series) or 0.0) + float(value)
+    lines = ((series, value) for family in families.values() for series, value in family.items())
+    return "\n".join(series if value is None else f"{series} {value:.16g}" for series, value in lines) + "\n"
+
+
+def counters(text: str) -> str:
+    """The part of a text of the Prometheus form that only grows: a gauge ends with its process, a counter does not."""
+    lines: list[str] = []
+    grows, about = False, ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            grows, about = False, line
+        elif line.startswith("# TYPE "):
+            grows = line.rpartition(" ")[2] in ("counter", "histogram")
+            lines += [entry for entry in (about, line) if entry] if grows else []
+            about = ""
+        elif grows:
+            lines.append(line)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def status(by_front: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the status page shows, given what each front would show for itself, by the index of the front.
+
+    What can be added is added. The rest, such as the description of the models, is that of the first that is given.
+    """
+    fronts = list(by_front.values())
+    first = fronts[0]
+    summed: dict[str, Any] = {
+        **first,
+        **{name: sum(front[name] for front in fronts) for name in SUMS},
+        "state": max((front["state"] for front in fronts), key=STATES.index),
+        "uptime": max(front["uptime"] for front in fronts),
+        "front": _cost([front["front"] for front in fronts]),
+        "fronts": [_front(index, by_front[index]) for index in sorted(by_front)],
+        "advice": next((front["advice"] for front in fronts if front["advice"]), ""),
+        "workers": [{**worker, "front": index} for index in sorted(by_front) for worker in by_front[index]["workers"]],
+        "pools": _pools([pool for front in fronts for pool in front["pools"]]),
+        "batches": sorted(_added((size, count) for front in fronts for size, count in front["batches"]).items()),
+        "restarts": _added(entry for front in fronts for entry in front["restarts"].items()),
+        "deaths": _latest([death for front in fronts for death in front["deaths"]]),
+        "errors": [error for front in fronts for error in front["errors"]],
+        "recent": _latest([request for front in fronts for request in front["recent"]])[::-1],
+    }
+    summed["workers"].sort(key=lambda worker: (worker["model"], worker["pool"], worker["index"]))
+    if "keys" in first:
+        summed["keys"] = _keys([front.get("keys", ()) for front in fronts])
+    if "history" in first:
+        summed["history"] = _history([front["history"] for front in fronts])
+    if "sample" in first:
+        summed["sample"] = _sample([front["sample"] for front in fronts])
+    return summed
+
+
+def _front(index: int, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of one front."""
+    latest = shown["sample"] if "sample" in shown else (shown["history"] or [[0.0] * 12])[-1]
+    return {"front": index, **shown["front"], "requests": round(sum(latest[1:4]), 2)}
+
+
+def _cost(costs: Rows) -> dict[str, Any]:
+    return {**costs[0], **{name: sum(cost[name] for cost in costs) for name in ("cpu", "memory")}}
+
+
+def _keys(of_fronts: Sequence[Rows]) -> list[dict[str, Any]]:
+    """The keys of the first front, with what all fronts have counted of each."""
+    sums: dict[str, dict[str, Any]] = {key["name"]: dict(key) for key in of_fronts[0]}
+    for key in (key for keys in of_fronts[1:] for key in keys if key["name"] in sums):
+        for name in KEY_SUMS:
+            sums[key["name"]][name] += key[name]
+    return list(sums.values())
+
+
+def _added(entries: Iterable[tuple[Any, int]]) -> dict[Any, int]:
+    sums: dict[Any, int] = {}
+    for name, count in entries:
+        sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def _latest(rows: Rows) -> list[Mapping[str, Any]]:
+    return sorted(rows, key=lambda row: -float(row["when"]))[:MOST_RECENT]
+
+
+def _pools(pools: Rows) -> list[dict[str, Any]]:
+    """The pools of a server: what the fronts have of one pool is added."""
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for pool in pools:
+        known = sums.get((pool["model"], pool["pool"]))
+        if known is None:
+            sums[pool["model"], pool["pool"]] = dict(pool)
+            continue
+        known["wanted"] += pool["wanted"]
+        known["ready"] += pool["ready"]
+        known["workers"] = _count(known["workers"], pool["workers"])
+        if "changes" in pool:
+            known["changes"] = [*known.get("changes", []), *pool["changes"]]
+    return list(sums.values())
+
+
+def _count(mine: int | str, theirs: int | str) -> int | str:
+    """The sum of two counts of workers, each a number or a range such as `1:4`."""
+    ends = [[int(end) for end in (str(count).split(":") * 2)[:2]] for count in (mine, theirs)]
+    least, most = ends[0][0] + ends[1][0], ends[0][-1] + ends[1][-1]
+    return least if least == most else f"{least}:{most}"
+
+
+def _history(histories: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """The samples of all fronts second by second, the newest of each together: all fronts sample once a second."""
+    longest = max(len(history) for history in histories)
+    return [
+        _sample([history[-back] for history in histories if len(history) >= back]) for back in range(longest, 0, -1)
+    ]
+
+
+def _sample(samples: Sequence[Sequence[float]]) -> list[float]:
+    """One second of all fronts; the fields are those of `panglot.web.pages.sampling.Sample`."""
+
+    def of(index: int, choose: Callable[[Iterable[float]], float]) -> float:
+        return round(choose(sample[index] for sample in samples), 3)
+
+    # Percentiles cannot be added: those of the slowest front are shown, so that no slow front hides behind the others.
+    return [of(0, max), *(of(index, sum) for index in (1, 2, 3)), *(of(index, max) for index in (4, 5, 6)),
+            of(7, sum), of(8, sum), of(9, max), of(10, sum), of(11, sum)]  # fmt: skip

@@ -1,0 +1,105 @@
+"""What one front of several tells the others about itself, and how the figures of all become those of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from panglot.fronts import summing
+from panglot.fronts.board import BORROWED, LENT, LOAD, RESTARTS
+from panglot.fronts.member import Member
+from panglot.metrics.counters import heading, wording
+from panglot.web import app
+from panglot.web.front import Front
+from panglot.web.pages.live import plain
+
+SAVE_EVERY = 1.0
+METRICS, STATUS, TICK = "metrics", "status", "tick"
+"""What one front asks another for."""
+
+
+class Figures:
+    """The figures of a server with several fronts, from the point of view of one. An `OtherFronts`."""
+
+    def __init__(self, member: Member, fronts: Sequence[Front]) -> None:
+        self._member = member
+        self._fronts = fronts
+        """By listener."""
+        self._inherited = member.board.saved.read(member.index)
+        """What a front of this index had counted when it died; empty for the first."""
+        member.siblings.answer = self._answer
+        for front in fronts:
+            front.others = self
+            front.live.load.title, front.live.load.fronts = f"front {member.index}", member.count
+
+    async def metrics(self, own: str, listener: int, model: str) -> str:
+        question = {"what": METRICS, "listener": listener, "model": model}
+        others = await self._member.siblings.ask_all(question)
+        text = summing.metrics([self._with_inherited(own, listener, model), *others.values()])
+        return text if model else text + self._about_fronts(len(others) + 1)
+
+    async def status(self, own: Mapping[str, Any], listener: int, tick: bool) -> dict[str, Any]:
+        others = await self._member.siblings.ask_all({"what": TICK if tick else STATUS, "listener": listener})
+        # A front that has just started has not sampled yet, and answers nothing.
+        known = {self._member.index: _as_json(own), **{index: answer for index, answer in others.items() if answer}}
+        return self._with_connections(summing.status(known))
+
+    def _with_connections(self, status: dict[str, Any]) -> dict[str, Any]:
+        rows = self._member.rows
+        for entry in status["fronts"]:
+            row = rows[entry["front"]]
+            entry |= {"connections": row.connections, "busy": row[LOAD] / 1000}
+            entry |= {"lent": row[LENT], "borrowed": row[BORROWED]}
+        # Signals go to the parent.
+        return {**status, "pid": os.getppid()}
+
+    def _with_inherited(self, own: str, listener: int, model: str) -> str:
+        """The figures of this front, with what was counted by those that had its index before."""
+        is_saved = self._inherited and not listener and not model
+        return summing.metrics([own, self._inherited]) if is_saved else own
+
+    async def save(self) -> None:
+        """Save once a second what this front has counted, until cancelled. A death loses the last second's."""
+        while True:
+            await asyncio.sleep(SAVE_EVERY)
+            text = self._with_inherited(app.own_metrics(self._fronts[0], ""), 0, "")
+            self._member.board.saved.save(self._member.index, summing.counters(text))
+
+    def _about_fronts(self, answering: int) -> str:
+        states = {"answering": answering, "silent": self._member.count - answering}
+        name = "panglot_fronts"
+        lines = heading(name, "fronts of the server, by whether they tell their figures", "gauge")
+        lines += [f"{name}{wording({'state': state})} {count}" for state, count in states.items()]
+        rows = self._member.rows
+        series = (
+            ("panglot_front_connections", "connections by front", "gauge", [row.connections for row in rows]),
+            ("panglot_front_busy_ratio", "share of its time that a front is at work", "gauge",
+             [row[LOAD] / 1000 for row in rows]),
+            ("panglot_calls_lent_total", "calls that a front gave to another to run", "counter",
+             [row[LENT] for row in rows]),
+            ("panglot_calls_borrowed_total", "calls that a front ran for another", "counter",
+             [row[BORROWED] for row in rows]),
+        )  # fmt: skip
+        for name, about, kind, values in series:
+            lines += heading(name, about, kind)
+            lines += [f"{name}{wording({'front': str(index)})} {value:g}" for index, value in enumerate(values)]
+        name = "panglot_front_restarts_total"
+        lines += heading(name, "fronts that were started anew", "counter")
+        lines.append(f"{name}{wording({'reason': 'died'})} {sum(row[RESTARTS] for row in rows)}")
+        return "\n".join(lines) + "\n"
+
+    async def _answer(self, question: dict[str, Any]) -> Any:
+        front = self._fronts[question["listener"]]
+        if question["what"] == METRICS:
+            own = app.own_metrics(front, question["model"])
+            return self._with_inherited(own, question["listener"], question["model"])
+        return _as_json(front.live.tick if question["what"] == TICK else front.live.snapshot())
+
+
+def _as_json(value: Any) -> Any:
+    """A value as the other fronts receive it: samples are lists, keys are texts."""
+    return orjson.loads(orjson.dumps(value, default=plain))

@@ -1,0 +1,67 @@
+"""What a server has before it serves: its plan, its ports, its rules of access. Nothing of it is a thread or a loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import ssl
+from typing import NamedTuple
+
+from panglot import dialects
+from panglot.engine.ray import needs
+from panglot.errors import LoadError
+from panglot.machine import devices
+from panglot.serving import model_host
+from panglot.serving.forgetting import forget_tokens
+from panglot.serving.planning import ServingPlan, sleep_warnings
+from panglot.serving.ports import distinct
+from panglot.web import listeners
+from panglot.web.access import tokens as access
+from panglot.web.listeners import Sockets
+from panglot.web.tls import tls_context
+
+log = logging.getLogger("panglot")
+
+
+class Prepared(NamedTuple):
+    """All that is known and taken before the first script is loaded. Several fronts inherit it."""
+
+    plan: ServingPlan
+    rules: access.Access
+    sockets: Sockets
+    tls: ssl.SSLContext | None
+
+
+def prepare(plan: ServingPlan) -> Prepared:
+    """Check a plan, take its ports and install what its packages require. Raises StartError."""
+    settings = plan.settings
+    for model in plan.models:
+        if model.settings.ray:
+            needs.check(model.package, model.settings)
+    _tell_problems(plan)
+    contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
+    rules = access.establish(settings, administrable=any(contract.admin for contract in contracts))
+    # After `establish` has read the tokens, and before workers and installers start: they inherit the environment.
+    forget_tokens()
+    tls = tls_context(settings)
+    sockets = listeners.bind_all(distinct(contracts), settings)
+    if rules.is_closed and tls is None and not access.is_loopback(settings.host):
+        log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
+    plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
+    return Prepared(plan, rules, sockets, tls)
+
+
+def _tell_problems(plan: ServingPlan) -> None:
+    for model in plan.models:
+        for problem in model.package.problems:
+            log.warning("%s", problem, extra={"package": model.name})
+        no_device = devices.lacking(model.settings.device, devices.count())
+        if no_device:
+            log.warning("%s", no_device, extra={"package": model.name})
+        for warning in sleep_warnings(model.package, model.settings):
+            log.warning("%s", warning, extra={"package": model.name})
+    for warning in plan.warnings:
+        log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
+    for name, error in plan.failed.items():
+        stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+        log.error("%s is not served: %s", name, error.sentence(), extra={"package": name, "traceback": stack})

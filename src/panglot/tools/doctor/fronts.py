@@ -1,0 +1,53 @@
+"""What `panglot doctor` says about fronts: how many suit this machine, and whether those that run are full."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+
+from panglot.machine.cpus import usable_cpus
+from panglot.machine.front_count import automatic
+from panglot.settings import Settings
+from panglot.tools.doctor.finding import WARNING, CheckResult
+from panglot.tools.listening import listener
+
+PATIENCE = 2.0
+LARGEST = 16 << 20
+"""Bytes of the figures that are read."""
+
+
+def fronts(settings: Settings, cpus: float | None = None) -> CheckResult:
+    """How many fronts there would be; a warning where those of the server that runs on this port are the bottleneck."""
+    cpus = usable_cpus() if cpus is None else cpus
+    workers = settings.workers.least
+    suited = automatic(workers, cpus)
+    count = settings.fronts or suited
+    advice = _advice_of_running(settings)
+    if advice:
+        return CheckResult(f"the server on port {settings.port}: {advice}", WARNING, advice.rpartition("try ")[2])
+    if count > max(workers, 1):
+        fix = f"--workers {count}, or fewer fronts"
+        return CheckResult(f"{count} wanted, but each needs a worker of its own", WARNING, fix)
+    if suited > count:
+        return CheckResult(f"{count}; for {workers} workers on {cpus:g} CPUs, --fronts auto starts {suited}")
+    return CheckResult(f"{count}, which suits {max(workers, 1)} worker{'s' * (workers > 1)} on {cpus:g} CPUs")
+
+
+def _advice_of_running(settings: Settings) -> str:
+    """What the server on this port, if there is one, says about its fronts; empty where it says nothing."""
+    if not settings.port or settings.tls_cert or listener(settings.port) is None:
+        return ""
+    token = os.environ.get("PANGLOT_TOKEN", "")
+    connection = http.client.HTTPConnection("127.0.0.1", settings.port, timeout=PATIENCE)
+    # Whatever listens there may be no server of ours, and then has nothing to say.
+    with (
+        contextlib.suppress(OSError, http.client.HTTPException, ValueError, RecursionError),
+        contextlib.closing(connection),
+    ):
+        connection.request("GET", "/status.json", headers={"Authorization": f"Bearer {token}"} if token else {})
+        figures = json.loads(connection.getresponse().read(LARGEST))
+        if isinstance(figures, dict):
+            return str(figures.get("advice", ""))
+    return ""
