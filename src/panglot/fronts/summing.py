@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-STATES = ("ready", "loading", "back-off", "draining")
+STATES = ("ready", "asleep", "loading", "back-off", "draining")
 """The states of a front, the best first: the server is as badly off as the worst of them."""
 SUMS = ("answered", "refused", "failed", "waiting", "in_progress", "held", "watching")
 KEY_SUMS = ("open", "admitted", "forbidden", "rate_refused", "at_once_refused")
@@ -61,7 +61,7 @@ def status(by_front: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         "uptime": max(front["uptime"] for front in fronts),
         "front": _cost([front["front"] for front in fronts]),
         "fronts": [_front(index, by_front[index]) for index in sorted(by_front)],
-        "advice": next((front["advice"] for front in fronts if front["advice"]), ""),
+        "advice": next(filter(None, (front.get("advice") for front in fronts)), ""),
         "workers": [{**worker, "front": index} for index in sorted(by_front) for worker in by_front[index]["workers"]],
         "pools": _pools([pool for front in fronts for pool in front["pools"]]),
         "batches": sorted(_added((size, count) for front in fronts for size, count in front["batches"]).items()),
@@ -82,7 +82,7 @@ def status(by_front: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _front(index: int, shown: Mapping[str, Any]) -> dict[str, Any]:
     """The row of one front."""
-    latest = shown["sample"] if "sample" in shown else (shown["history"] or [[0.0] * 12])[-1]
+    latest = shown.get("sample") or (shown.get("history") or [[0.0] * 12])[-1]
     return {"front": index, **shown["front"], "requests": round(sum(latest[1:4]), 2)}
 
 
