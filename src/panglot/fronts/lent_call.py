@@ -31,7 +31,7 @@ class LentCall(Call):
     The other front counts its bytes and has its client; so nothing is counted here.
     """
 
-    __slots__ = ("borrower", "item_id")
+    __slots__ = ("borrower", "item_id", "untaken")
     lent = True
 
     def __init__(self, borrower: Borrower, item: wire.Item, lane: str, head: bytes, now: float) -> None:
@@ -39,6 +39,8 @@ class LentCall(Call):
         self.borrower = borrower
         self.item_id = item.id
         """What the other front calls it."""
+        self.untaken = 0
+        """Bytes of its stream that were sent, and that its client may not have taken."""
         self.lane, self.head = lane, head
         self.request_id = head.partition(b"\0")[0]
         self.pieces, self.size = (item.body,), len(item.body)

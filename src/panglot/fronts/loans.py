@@ -7,7 +7,7 @@ They travel in frames of `wire`, and in some that only fronts send::
     FAULT          an answer that the engine gave in the script's place
     RETURN         calls that could not be taken, and were not begun
     CANCEL         calls that nobody waits for any more
-    HOLD, RESUME   the stream of a call, whose client reads slowly
+    TAKEN          bytes of streams that clients have taken: a front sends a bounded number of bytes beyond these
     OFFER          a worker here has nothing to do, and calls wait there
     POISON         a kind of calls that has killed a worker, or was answered after it had
 
@@ -30,8 +30,10 @@ from panglot.fronts.lending import CallLending
 from panglot.fronts.lent_call import LentCall, address, run_frame
 from panglot_worker.line import wire
 
-FAULT, RETURN, HOLD, RESUME, OFFER, POISON = 42, 43, 44, 45, 46, 47
-KINDS = frozenset((wire.RUN, wire.REPLY, wire.CANCEL, FAULT, RETURN, HOLD, RESUME, OFFER, POISON))
+FAULT, RETURN, TAKEN, OFFER, POISON = 42, 43, 44, 45, 46
+KINDS = frozenset((wire.RUN, wire.REPLY, wire.CANCEL, FAULT, RETURN, TAKEN, OFFER, POISON))
+WINDOW = 1 << 20
+"""Bytes of a stream that may be under way between two fronts; then its worker is paused."""
 NOT_TAKEN = frozenset(("loading", "back_off", "queue_full", "draining"))
 """Codes of faults by which an engine says that it takes no call now: another front may."""
 monotonic = time.monotonic
@@ -50,6 +52,10 @@ class Loans:
         self._lent: dict[Call, int] = {}
         """The numbers of these calls. Not their ids: two models may each have a call of the same id."""
         self._numbers = itertools.count(1)
+        self._taken: dict[int, int] = {}
+        """Bytes of our streams that have come and that the other front does not know to be taken, by number."""
+        self._held: set[int] = set()
+        """Our streams whose clients read slowly."""
         self.borrowed: dict[int, tuple[LocalEngine, LentCall]] = {}
         """Its calls that we have, by the number it gave them."""
         self._link = link
@@ -86,14 +92,25 @@ class Loans:
         slot, call = self.in_flight.pop(number, (0, None))
         if call is not None:
             del self._lent[call]
+            self._taken.pop(number, None)
+            self._held.discard(number)
         return slot, call
 
     def hold(self, call: Call, paused: bool) -> bool:
         number = self._lent.get(call)
         if number is None:
             return False
-        self._link.send([wire.ids_frame(HOLD if paused else RESUME, [number], 0)])
+        if paused:
+            self._held.add(number)
+        else:
+            self._held.discard(number)
+            self._tell_taken(number)
         return True
+
+    def _tell_taken(self, number: int) -> None:
+        """Let the other front send more of a stream, unless its client reads slowly. Seldom for small parts."""
+        if self._taken.get(number, 0) >= WINDOW // 4 and number not in self._held:
+            self._link.send([wire.ids_frame(TAKEN, [number, self._taken.pop(number)], 0)])
 
     def _replied(self, replies: list[wire.Reply]) -> None:
         now = monotonic()
@@ -106,12 +123,16 @@ class Loans:
             if more:
                 # As `Pool` does: a stream has no deadline once it has begun.
                 call.chunks, call.dispatched, call.deadline = call.chunks + 1, now, math.inf
+                self._taken[reply.id] = self._taken.get(reply.id, 0) + len(reply.body)
             else:
                 self._end(reply.id)
                 # First DONE, then finished, then told: see `Pool._hear`.
                 call.state = DONE
                 self._lendings[slot].engine.finished(call)
             call.reply(reply)
+            if more:
+                # After the part was given to the client, who may have been too slow for it.
+                self._tell_taken(reply.id)
 
     def _failed(self, answer: dict[str, Any]) -> None:
         slot, call = self._end(answer["id"])
@@ -151,6 +172,11 @@ class Loans:
     def answer(self, reply: wire.Reply) -> None:
         if not reply.flags & wire.MORE:
             self.borrowed.pop(reply.id, None)
+        elif reply.id in self.borrowed:
+            engine, call = self.borrowed[reply.id]
+            call.untaken += len(reply.body)
+            if call.untaken > WINDOW:
+                engine.pause_stream(call, True)
         if not self._answers:
             asyncio.get_running_loop().call_soon(self._send_answers)
         self._answers.append(reply)
@@ -187,20 +213,25 @@ class Loans:
             lending = self._lendings.get(int(bytes(payload)))
             if lending is not None:
                 lending.offered(self, count, monotonic())
+        elif kind == TAKEN:
+            self._resume(*wire.item_ids(payload))
         else:
             for item in wire.item_ids(payload):
-                self._direct(kind, item)
+                self._cancel(item)
 
-    def _direct(self, kind: int, item: int) -> None:
-        """Cancel, pause or resume a call of the other front. It may have ended meanwhile."""
-        engine, call = self.borrowed.get(item, (None, None))
-        if engine is None or call is None:
-            return
-        if kind == wire.CANCEL:
-            del self.borrowed[item]
+    def _cancel(self, item: int) -> None:
+        """Cancel a call of the other front. It may have ended meanwhile."""
+        engine, call = self.borrowed.pop(item, (None, None))
+        if engine is not None and call is not None:
             engine.cancel(call)
-        else:
-            engine.pause_stream(call, kind == HOLD)
+
+    def _resume(self, item: int, taken: int) -> None:
+        """Go on with a stream of the other front, of which its client has taken so many bytes more."""
+        engine, call = self.borrowed.get(item, (None, None))
+        if engine is not None and call is not None:
+            call.untaken -= taken
+            if call.untaken <= WINDOW:
+                engine.pause_stream(call, False)
 
     def lost(self) -> None:
         """The other front has died: its calls are nobody's, and ours run here or are answered."""
