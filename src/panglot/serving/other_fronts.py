@@ -13,8 +13,8 @@ from panglot.fronts import summing
 from panglot.fronts.board import BORROWED, LENT, LOAD, RESTARTS
 from panglot.fronts.member import Member
 from panglot.metrics.counters import heading, wording
-from panglot.web import app
 from panglot.web.front import Front
+from panglot.web.measured import own_metrics
 from panglot.web.pages.live import plain
 
 SAVE_EVERY = 1.0
@@ -66,7 +66,7 @@ class Figures:
         """Save once a second what this front has counted, until cancelled. A death loses the last second's."""
         while True:
             await asyncio.sleep(SAVE_EVERY)
-            text = self._with_inherited(app.own_metrics(self._fronts[0], ""), 0, "")
+            text = self._with_inherited(own_metrics(self._fronts[0], ""), 0, "")
             self._member.board.saved.save(self._member.index, summing.counters(text))
 
     def _about_fronts(self, answering: int) -> str:
@@ -88,14 +88,14 @@ class Figures:
             lines += heading(name, about, kind)
             lines += [f"{name}{wording({'front': str(index)})} {value:g}" for index, value in enumerate(values)]
         name = "panglot_front_restarts_total"
-        lines += heading(name, "fronts that were started anew", "counter")
+        lines += heading(name, "fronts that were started again, by the reason", "counter")
         lines.append(f"{name}{wording({'reason': 'died'})} {sum(row[RESTARTS] for row in rows)}")
         return "\n".join(lines) + "\n"
 
     async def _answer(self, question: dict[str, Any]) -> Any:
         front = self._fronts[question["listener"]]
         if question["what"] == METRICS:
-            own = app.own_metrics(front, question["model"])
+            own = own_metrics(front, question["model"])
             return self._with_inherited(own, question["listener"], question["model"])
         return _as_json(front.live.tick if question["what"] == TICK else front.live.snapshot())
 

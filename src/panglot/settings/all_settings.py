@@ -57,10 +57,8 @@ class Settings:
         False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool",
         scope=SERVER,
     )  # fmt: skip
-    fronts: int = setting(
-        1, "processes that speak HTTP on one port, each with its share of the workers; auto: by cores and workers",
-        "fronts", most=64, scope=SERVER,
-    )  # fmt: skip
+    fronts: int = setting(1, "processes that speak HTTP and share the workers; auto: by cores and workers", "fronts",
+                          most=64, scope=SERVER)  # fmt: skip
     no_playground: bool = setting(False, "no page to try the model on; / shows its status", "bool", scope=SERVER)
     dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from panglot.engine import interface as states
 from panglot.engine.call import Fault
-from panglot.metrics.counters import Gauge, Metrics, merged
+from panglot.metrics.counters import Metrics
 from panglot.terminal.text import visible
 from panglot.web.access.keys import KeyHolder, Wanted
 from panglot.web.access.tokens import FOR_BROWSERS
@@ -33,6 +33,7 @@ from panglot.web.contract import (
 )
 from panglot.web.front import ASGI, Front
 from panglot.web.jobs import pages as job_pages
+from panglot.web.measured import own_metrics
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
 from panglot.web.pages.admission import refusal_of
@@ -63,27 +64,6 @@ async def metrics(front: Front, request: Request) -> Response:
     if front.others is not None:
         text = await front.others.metrics(text, front.listener, name)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def own_metrics(front: Front, name: str) -> str:
-    """What this process has counted, for all models or the one of this name."""
-    model = front.models.get(name) if name else front.models.default
-    if model is not None and model.metrics is front.metrics:
-        text = measured(model, front.gauges())
-    elif model is not None and name:
-        text = measured(model)
-    else:
-        texts = [({"model": model.name, "version": model.version}, measured(model)) for model in front.models]
-        text = merged([({}, front.metrics.render_server(front.gauges())), *texts])
-    if front.access.keys is not None and not name:
-        text += front.access.keys.metrics()
-    return text
-
-
-def measured(model: Model, more: Sequence[Gauge] = ()) -> str:
-    """All that a model, its engine and its platform's own metrics tell."""
-    text = model.metrics.render([*model.engine.gauges(), *more], model.contract.counters)
-    return text if model.contract.metrics is None else text + model.contract.metrics(model)
 
 
 def openapi(front: Front, request: Request) -> Response:
