@@ -97,6 +97,7 @@ class Loans:
         return slot, call
 
     def hold(self, call: Call, paused: bool) -> bool:
+        """Note that the client of a stream reads slowly, or reads again; False when the other front has no such call."""
         number = self._lent.get(call)
         if number is None:
             return False
@@ -170,6 +171,7 @@ class Loans:
             self._link.send([wire.ids_frame(RETURN, refused, 0)])
 
     def answer(self, reply: wire.Reply) -> None:
+        """Send an answer, or a part of one, at the end of this turn of the loop. A stream waits for its client."""
         if not reply.flags & wire.MORE:
             self.borrowed.pop(reply.id, None)
         elif reply.id in self.borrowed:
