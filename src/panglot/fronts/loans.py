@@ -97,7 +97,7 @@ class Loans:
         return slot, call
 
     def hold(self, call: Call, paused: bool) -> bool:
-        """Note that the client of a stream reads slowly, or reads again; False when the other front has no such call."""
+        """Note that the client of a stream reads slowly, or reads again; False when it was not lent."""
         number = self._lent.get(call)
         if number is None:
             return False

@@ -45,7 +45,7 @@ class Member:
         """Says that the server is ready; called in one front, once."""
         self.on_drain: Callable[[], None] = lambda: None
         self.on_force: Callable[[], None] = lambda: None
-        self.on_reload: Callable[[], None] = lambda: None
+        self.on_reload: Callable[[str], None] = lambda model: None
         self._end = asyncio.Event()
         self._channel = channel
         self._acceptors: list[GivenConnections] = []
@@ -142,8 +142,8 @@ class Member:
                 self.server_ready = True
                 if aloud:
                     self.on_ready()
-            case messages.Reload():
-                self.on_reload()
+            case messages.Reload(model):
+                self.on_reload(model)
             case messages.Drain():
                 self.row[ACCEPTING] = 0
                 self.on_drain()

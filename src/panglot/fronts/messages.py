@@ -26,7 +26,9 @@ class Announce:
 
 @dataclass(frozen=True)
 class Reload:
-    """Load the scripts anew while the old ones serve on, and say `Reloaded`."""
+    """Load the script of a model again while the old one serves on, or with "" those of all; then say `Reloaded`."""
+
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ class Failed:
 
 @dataclass(frozen=True)
 class ReloadWanted:
-    """A page, or a changed file, asks that all fronts reload."""
+    """A page, or a changed file, asks that all fronts load the script of a model again, or with "" those of all."""
+
+    model: str = ""
 
 
 @dataclass(frozen=True)

@@ -192,8 +192,8 @@ class Parent:
                 self._loaded(front)
             case messages.Failed():
                 self._failed(front, message)
-            case messages.ReloadWanted():
-                self._reload()
+            case messages.ReloadWanted(model):
+                self._reload(model)
             case messages.LinkLost(sibling):
                 self._connect(front, self.fronts[sibling])
             case messages.Reloaded():
@@ -267,9 +267,9 @@ class Parent:
             elif number in SIGNALS:
                 self._stop()
 
-    def _reload(self) -> None:
+    def _reload(self, model: str = "") -> None:
         if not self._draining:
-            self.reloading.begin(self.tell)
+            self.reloading.begin(self.tell, model)
 
     def _stop(self) -> None:
         """Begin to drain; the second time, end at once."""

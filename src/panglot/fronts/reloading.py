@@ -18,10 +18,13 @@ class Reloading:
         self._waiting: list[FrontProcess] = []
         self._now: FrontProcess | None = None
         self._tell: Tell | None = None
+        self._model = ""
 
-    def begin(self, tell: Tell) -> None:
-        """Have all fronts reload. Those that have done so for an earlier wish do it again: they read older files."""
+    def begin(self, tell: Tell, model: str = "") -> None:
+        """Have all fronts reload a model, or all. Those that have done so do it again: they read older files."""
         self._tell = tell
+        # Two wishes at once: all models, which is what both want and more.
+        self._model = model if self._now is None or model == self._model else ""
         self._waiting = list(self._fronts)
         if self._now is None:
             self._next()
@@ -37,4 +40,4 @@ class Reloading:
         self._waiting = [front for front in self._waiting if front.pid]
         if self._waiting and self._tell is not None:
             self._now = self._waiting.pop(0)
-            self._tell(self._now, Reload())
+            self._tell(self._now, Reload(self._model))

@@ -214,10 +214,11 @@ class ModelHost:
                     return steps[0] if self._shares is None else f"{full_name(hosted.model)}: {steps[0]}"
         return "starting"
 
-    def reload(self) -> None:
-        """Load the scripts of all models anew while the old ones serve on."""
+    def reload(self, name: str = "") -> None:
+        """Load the script of a model again while the old one serves on; without a name those of all."""
         for hosted in self.hosted.values():
-            hosted.engine.reload()
+            if name in ("", hosted.model.name):
+                hosted.engine.reload()
 
     @property
     def is_reloading(self) -> bool:

@@ -42,10 +42,12 @@ class Figures:
         text = summing.metrics([self._with_inherited(own, listener, model), *others.values()])
         return text if model else text + self._about_fronts(len(others) + 1)
 
-    async def status(self, own: Mapping[str, Any], listener: int, tick: bool) -> dict[str, Any]:
-        others = await self._member.siblings.ask_all({"what": TICK if tick else STATUS, "listener": listener})
-        # A front that has just started has not sampled yet, and answers nothing.
-        known = {self._member.index: _as_json(own), **{index: answer for index, answer in others.items() if answer}}
+    async def status(self, own: Mapping[str, Any], listener: int, is_tick: bool, model: str) -> dict[str, Any]:
+        question = {"what": TICK if is_tick else STATUS, "listener": listener, "model": model}
+        others = await self._member.siblings.ask_all(question)
+        # A front that has just started has not sampled yet.
+        answers = {index: answer for index, answer in others.items() if not is_tick or answer["sample"]}
+        known = {self._member.index: _as_json(own), **answers}
         return self._with_connections(summing.status(known))
 
     def _with_connections(self, status: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +99,8 @@ class Figures:
         if question["what"] == METRICS:
             own = own_metrics(front, question["model"])
             return self._with_inherited(own, question["listener"], question["model"])
-        return _as_json(front.live.tick if question["what"] == TICK else front.live.snapshot())
+        model = question["model"]
+        return _as_json(front.live.tick(model) if question["what"] == TICK else front.live.snapshot(model))
 
 
 def _as_json(value: Any) -> Any:

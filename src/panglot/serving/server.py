@@ -217,19 +217,16 @@ class Serving:
         """Let the parent of several fronts decide when this one reloads and stops. Returns the figures of all."""
         from panglot.serving.other_fronts import Figures
 
-        def reload_all(*_: object) -> None:
-            member.tell(ReloadWanted())
-
-        def reload_own() -> None:
-            self.model_host.reload()
+        def reload_own(model: str) -> None:
+            self.model_host.reload(model)
             self._reloading = asyncio.ensure_future(self._until_reloaded(member))
 
         member.on_ready, member.on_reload = self._say_ready, reload_own
         member.on_drain, member.on_force = self.stopped.set, self.forced.set
         for front in self.fronts:
-            front.reload = reload_all
+            front.reload = lambda model: member.tell(ReloadWanted(model))
             front.others_ready = lambda: member.server_ready
-        self.model_host.on_change = reload_all
+        self.model_host.on_change = lambda hosted: member.tell(ReloadWanted(hosted.model.name))
         figures = Figures(member, self.fronts)
         member.begin()
         member.started()

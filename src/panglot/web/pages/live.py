@@ -121,11 +121,10 @@ class Live:
             yield _event("snapshot", await self._of_all(name, is_tick=False))
             while not self._ended:
                 await self._next.wait()
-                if not self._ended:
+                if not self._ended and name in self._ticks:
                     # The newest tick, not the next one: a slow reader skips those it missed, and nothing is queued for
                     # it.
-                    if name in self._ticks:
-                        yield self._ticks[name]
+                    yield self._ticks[name]
         finally:
             self._watching[name] -= 1
 
