@@ -82,7 +82,7 @@ def _screen(figures: dict[str, Any], url: str, width: int, height: int, keys: bo
     sizes = _sizes(figures)
     fronts: list[RenderableType] = [_fronts(figures["fronts"], width), ""] if figures.get("fronts") else []
     workers = [*fronts, *sizes, _workers(figures, width)]
-    parts: list[RenderableType] = [_head(figures, url), "", _rates(figures), "", *workers]
+    parts: list[RenderableType] = [_head(figures, url, keys), "", _rates(figures, width), "", *workers]
     used = 6 + len(sizes) + len(fronts) + bool(figures.get("advice")) + _rows_of(parts)
     batches = _batches(figures["batches"])
     if batches:
@@ -121,7 +121,8 @@ def _head(figures: dict[str, Any], url: str, keys: bool) -> RenderableType:
     facts += f"   asleep: {_listed(asleep)}" if asleep and len(known) > 1 else ""
     advice = visible(figures.get("advice", ""))
     more = [("\n" + advice, "yellow")] if advice else []
-    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, "\n", (facts, "dim"), *more)
+    quits = ("   q quits", "dim") if keys else ""
+    return Text.assemble((_listed(known), "bold"), f"  {url}  ", shown, quits, "\n", (facts, "dim"), *more)
 
 
 def _listed(names: Sequence[str]) -> str:
