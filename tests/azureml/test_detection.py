@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from panglot.dialects import discover
-from panglot.dialects.azureml.deployment import by_line, conda_packages
+from panglot.dialects.azureml.deployment import by_line
 from panglot.errors import StartError
+from panglot.packages.conda import conda_packages, pip_packages
 from panglot.packages.package import Package
 from support.azureml import SCRIPT, write
 from support.server import PACKAGES, panglot
@@ -114,7 +115,7 @@ def test_lines_of_a_deployment_that_is_no_yaml() -> None:
 def test_what_a_conda_file_asks_for_is_what_is_installed() -> None:
     conda = PACKAGES / "azureml_repository" / "model-1" / "environment" / "conda.yaml"
     wanted = ["numpy==1.23.5", "scikit-learn==1.2.2", "azureml-defaults==1.53.0"]
-    assert list(conda_packages(conda)) == [*wanted, "inference-schema[numpy-support]==1.5.1"]
+    assert [*conda_packages(conda), *pip_packages(conda)] == [*wanted, "inference-schema[numpy-support]==1.5.1"]
     package = discover(PACKAGES / "azureml_repository")
     assert package.installs == ((*wanted, "inference-schema[numpy-support]==1.5.1"),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,17 @@ def test_variables_that_cannot_be_used(name: str, text: str, monkeypatch: pytest
         dialects.discover(PACKAGES / "mlflow_any")
     assert name in refusal.value.problem
     assert refusal.value.fix
+
+
+@pytest.mark.document("mlflow.21")
+def test_a_conda_file_has_a_list_of_pip_and_packages_that_conda_alone_installs(tmp_path: Path) -> None:
+    folder = shutil.copytree(PACKAGES / "mlflow_any", tmp_path / "saved")
+    (folder / "conda.yaml").write_text(
+        "channels: [conda-forge]\ndependencies:\n- python=3.11.7\n- pip<=24.0\n- conda-forge::libgomp=13.2\n"
+        "- pip:\n  - mlflow==3.17.2\n  - pandas<4\nname: mlflow-env\n"
+    )
+    package = dialects.discover(folder)
+    assert package.installs == (("mlflow==3.17.2", "pandas<4"),)
+    assert "conda.yaml asks conda for libgomp==13.2" in package.problems[0]
+    (folder / "requirements.txt").write_text("mlflow==3.17.2\n")
+    assert dialects.discover(folder).installs == (), "requirements.txt says the same"

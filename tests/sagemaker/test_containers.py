@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from panglot_worker.tensors import protobuf
-from support.server import PACKAGES, Server, serving
+from support.server import PACKAGES, Server, panglot, serving
 
 JSON, RECORDIO = "application/json", "application/x-recordio-protobuf"
 
@@ -127,6 +127,30 @@ def test_hugging_face() -> None:
         assert (failed.status_code, failed.json()) == (400, wanted)
         assert send(server, "a,b\n", "text/csv").json()["message"].startswith("You need to provide the correct CSV")
         assert send(server, "x", "text/plain").status_code == 400
+
+
+LIBRARY = """
+def pipeline(task, model, device, tokenizer):
+    return lambda inputs, **parameters: [{"task": task, "inputs": inputs, **parameters}]
+"""
+MISSING = "raise ModuleNotFoundError('no transformers', name='transformers')"
+
+
+@pytest.mark.document("sagemaker.29")
+def test_hugging_face_without_a_script(tmp_path: Path) -> None:
+    """The pipeline of a small library that is called transformers, and what is said where there is none."""
+    model, library = tmp_path / "model", tmp_path / "lib"
+    model.mkdir()
+    library.mkdir()
+    (model / "config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
+    (library / "transformers.py").write_text(LIBRARY)
+    env = {"PYTHONPATH": str(library)}
+    with serving(model, "--flavor", "huggingface", env=env) as server:
+        answer = send(server, '{"inputs": "a", "parameters": {"top_k": 2}}')
+        assert answer.json() == [{"task": "text-classification", "inputs": "a", "top_k": 2}]
+    (library / "transformers.py").write_text(MISSING)
+    done = panglot("serve", str(model), "--flavor", "huggingface", "--port", "0", env=env, seconds=60)
+    assert (done.returncode, "pip install transformers" in done.stderr) == (3, True)
 
 
 @pytest.mark.document("sagemaker.30", "sagemaker.31")

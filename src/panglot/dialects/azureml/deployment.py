@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,20 +129,3 @@ def _written(value: Any) -> str:
 def _number(value: Any) -> int:
     text = str(value or "").strip()
     return int(text) if text.isdigit() and len(text) < 12 else 0
-
-
-def conda_packages(file: Path) -> Iterator[str]:
-    """What pip can install of a conda environment: its pip list, and conda packages by the same name and version.
-
-    Raises StartError where the file is no YAML.
-    """
-    dependencies = yaml_file.read(file).table.get("dependencies")
-    for entry in dependencies if isinstance(dependencies, list) else ():
-        if isinstance(entry, dict):
-            listed = entry.get("pip")
-            yield from (str(name) for name in listed or () if not str(name).startswith("-"))
-        elif isinstance(entry, str):
-            name, _, version = entry.partition("::")[2].partition("=") if "::" in entry else entry.partition("=")
-            version = version.lstrip("=").partition("=")[0]
-            if name.strip() and name.strip() not in ("python", "pip", "setuptools", "wheel"):
-                yield f"{name.strip()}=={version}" if version and "*" not in version else name.strip()

@@ -11,10 +11,10 @@ from typing import Any
 
 from panglot.dialects.azureml import entry as entries
 from panglot.dialects.azureml import model_dir, variables
-from panglot.dialects.azureml.deployment import conda_packages
 from panglot.dialects.azureml.entry import Entry
 from panglot.dialects.azureml.settings import Settings
 from panglot.errors import near
+from panglot.packages import conda
 from panglot.packages.package import FixedPath, Package, outside
 from panglot.packages.source import imported
 
@@ -125,7 +125,9 @@ def _installs(entry: Entry) -> tuple[tuple[str, ...], ...]:
     folders = dict.fromkeys((entry.folder, entry.root, entry.folder.parent))
     inside = [folder / name for folder in folders if folder.is_relative_to(entry.root) for name in CONDA]
     file = next((file for file in (named, *inside) if file is not None and file.is_file()), None)
-    packages = tuple(dict.fromkeys(conda_packages(file))) if file is not None else ()
+    packages = (
+        tuple(dict.fromkeys((*conda.conda_packages(file), *conda.pip_packages(file)))) if file is not None else ()
+    )
     return (packages,) if packages else ()
 
 

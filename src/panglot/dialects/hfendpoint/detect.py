@@ -14,30 +14,38 @@ from panglot.packages.source import parse
 
 LOOKS_FOR = "handler.py with class EndpointHandler, or pipeline.py with class PreTrainedPipeline"
 LEGACY = "pipeline.py"
+MODELS = ("config.json", "model_index.json")
+"""Files that a model of the hub's libraries has."""
 VARIABLES = ("HF_MODEL_ID", "HF_REVISION", "HF_FRAMEWORK", "HF_TRUST_REMOTE_CODE", "HF_TASK")
 """Variables of the platform that scripts read beside HF_MODEL_DIR."""
 
 
 def detect(path: Path) -> Package | None:
     """The package; None for other files; StartError for a package of this platform that cannot work."""
-    handler = _handler(path, os.environ)
+    handler = _handler(path, os.environ) or _pipeline(path, os.environ)
     if handler is None:
         return None
+    is_pipeline = handler.script.suffix != ".py"
     folder = handler.script.parent
     model_card = card.read(folder)
     vertex = _vertex(os.environ)
     return Package(
-        name=folder.name if path.is_dir() or handler.script.name in ("handler.py", LEGACY) else handler.script.stem,
+        name=folder.name
+        if path.is_dir() or is_pipeline or handler.script.name in ("handler.py", LEGACY)
+        else handler.script.stem,
         folder=folder,
         script=handler.script,
         dialect="hfendpoint",
         entry=f"{handler.name}.__call__",
         reasons=(handler.reason, *model_card.reasons),
-        problems=(*_legacy(handler), *hints.problems(handler.script, parse(handler.script), os.environ)),
+        problems=()
+        if is_pipeline
+        else (*_legacy(handler), *hints.problems(handler.script, parse(handler.script), os.environ)),
         config=config_beside(handler.script),
         defaults={"strict_results": True, **({"port": vertex["port"]} if "port" in vertex else {})},
         options={
             "class": handler.name,
+            "pipeline": is_pipeline,
             "module": _module(handler, os.environ),
             "task": os.environ.get("HF_TASK", ""),
             "api": card.api(model_card, folder, os.environ.get("HF_TASK", "")),
@@ -60,6 +68,17 @@ def _handler(path: Path, environ: Mapping[str, str]) -> Handler | None:
     for name in (environ.get("HF_DEFAULT_PIPELINE_NAME") or "handler.py", LEGACY):
         if (path / name).is_file():
             return find(path / name)
+    return None
+
+
+def _pipeline(path: Path, environ: Mapping[str, str]) -> Handler | None:
+    """A model of the hub's libraries without a script, where `HF_TASK` says what is done with it."""
+    task = environ.get("HF_TASK", "")
+    if not task or not path.is_dir():
+        return None
+    for name in MODELS:
+        if (path / name).is_file():
+            return Handler(path / name, "DefaultHandler", f"HF_TASK is {task}, and {name} is a model without a script")
     return None
 
 

@@ -11,13 +11,16 @@ from typing import Any
 from panglot.dialects.mlflow import hints, signature
 from panglot.dialects.mlflow.folder import ModelFolder, find, is_served_itself
 from panglot.errors import StartError
+from panglot.packages import conda
 from panglot.packages.package import Package
+from panglot.packages.requirements import REQUIREMENTS
 
 LOOKS_FOR = "a file MLmodel with the flavor python_function, or a folder with one such model below"
 CONFIG = "SERVING_MODEL_CONFIG"
 TIMEOUT = "MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "_MLFLOW_IS_IN_SERVING_ENVIRONMENT": "true"}
 """What mlflow finds in the environment: it serves, and tells nobody."""
+CONDA = "conda.yaml"
 LONGEST_VERSION = 64
 
 
@@ -50,6 +53,8 @@ def detect(path: Path) -> Package | None:
         },
         environment=QUIET,
         facts=_facts(model, known),
+        installs=_installs(model),
+        problems=_problems(model),
     )
 
 
@@ -94,6 +99,26 @@ def _model_config(environ: Mapping[str, str]) -> dict[str, Any] | None:
     if not isinstance(config, dict):
         raise StartError(f"{CONFIG} is no object", fix='write an object, such as {"temperature": 0.5}')
     return config
+
+
+def _installs(model: ModelFolder) -> tuple[tuple[str, ...], ...]:
+    """What `conda.yaml` has of pip, where no requirements.txt, which says the same, is beside it."""
+    file = model.folder / CONDA
+    if (model.folder / REQUIREMENTS).is_file() or not file.is_file():
+        return ()
+    packages = conda.pip_packages(file)
+    return (packages,) if packages else ()
+
+
+def _problems(model: ModelFolder) -> tuple[str, ...]:
+    """The packages that conda alone would install, in one line."""
+    file = model.folder / CONDA
+    names = conda.conda_packages(file) if file.is_file() else ()
+    if not names:
+        return ()
+    return (
+        f"{CONDA} asks conda for {', '.join(names)}: --install installs its pip list alone, so install these yourself",
+    )
 
 
 def _facts(model: ModelFolder, known: signature.Signature) -> dict[str, list[str]]:

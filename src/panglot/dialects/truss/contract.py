@@ -7,6 +7,7 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from panglot.dialects.truss import asynchronous
 from panglot.dialects.truss.model_class import OPENAI, openai_paths
 from panglot.engine import interface as states
 from panglot.engine.call import Fault
@@ -40,11 +41,13 @@ def contract(package: Package, settings: Settings) -> Contract:
     whole = bool(options["reads_head"])
     routes = [InferRoute(PREDICT, "predict", whole_head=whole)]
     routes += [InferRoute(path, "predict", target=PREDICT, whole_head=whole) for path in ALIASES]
+    routes += asynchronous.routes(whole)
     pages = [
         Page("/", PUBLIC, alive, unless="text/html"),
         Page("/ping", PUBLIC, loaded),
         Page(READY + "/loaded", PUBLIC, loaded),
         Page(READY + "/schema", INFER, schema),
+        asynchronous.PAGE,
     ]
     for method, path in OPENAI.items():
         if method in options["methods"]:

@@ -7,12 +7,15 @@ import sys
 from typing import Any, Type
 
 from panglot_worker.dialects.base import Package
+from panglot_worker.dialects.hfendpoint.pipelines import DefaultHandler
 from panglot_worker.errors import ScriptError
 from panglot_worker.scripts.loading import import_script
 
 
 def find(package: Package) -> Type[Any]:
     """Import the script by the platform's name for it, and take its handler class. Raises ScriptError."""
+    if package.options.get("pipeline"):
+        return DefaultHandler
     module = import_script(package.script, package.options["module"])
     name = package.options["class"]
     kind = getattr(module, name, None)

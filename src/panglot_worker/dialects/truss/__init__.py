@@ -75,7 +75,7 @@ class Truss(Dialect):
         by_route = {path: self._route(own[name]) for name, path in OPENAI.items() if name in own}
         if "is_healthy" in self.package.options["methods"]:
             by_route[READY] = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
-        return predict._replace(by_route={PREDICT: predict, **by_route}) if by_route else predict
+        return predict._replace(by_route={PREDICT: predict, inputs.ASYNC: predict, **by_route}) if by_route else predict
 
     def _route(self, main: Method, before: Optional[Method] = None, after: Optional[Method] = None) -> Stages:
         """The stages of one route: a method, with what comes before and after it."""

@@ -13,6 +13,8 @@ from panglot_worker.dialects.truss.schema import Schema
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
 
+ASYNC = b"/async_predict"
+"""The route of asynchronous inference, as the front half names it."""
 OCTETS = "application/octet-stream"
 
 
@@ -38,6 +40,9 @@ class Reader:
     def read(self, request: Request) -> Any:
         """The inputs of a request. Raises Refused."""
         value = self._binary(request.body) if is_binary(request.content_type) else self._json(request.body)
+        if request.head.route == ASYNC:
+            # The front has seen that the field is there.
+            value = value["model_input"]
         if self.validate is None:
             return value
         try:

@@ -56,8 +56,15 @@ class HuggingFace(Container):
     def model_fn(self, model_dir: str) -> Any:
         """The pipeline of the folder's model. Raises ScriptError where nothing tells its task."""
         task = os.environ.get("HF_TASK") or self._task(model_dir)
-        pipeline = library("transformers").pipeline
-
+        try:
+            pipeline = library("transformers").pipeline
+        except ImportError as error:
+            if error.name != "transformers":
+                raise
+            problem = "without model_fn the model is a pipeline for %s, which needs transformers" % task
+            raise ScriptError(
+                problem, model_dir, fix="pip install transformers, for the interpreter of --python"
+            ) from None
         kind = "feature_extractor" if task in BY_FEATURES else "tokenizer"
         torch: Any = sys.modules.get("torch")
         device = 0 if torch is not None and torch.cuda.is_available() else -1
