@@ -44,4 +44,5 @@ class DefaultHandler:
         if self.task == "question-answering" and not {"question", "context"} <= set(inputs):
             raise ValueError("question-answering needs question and context in inputs")
         renamed = RENAMED.get(self.task, {})
-        return self.pipeline(**{renamed.get(name, name): value for name, value in inputs.items()}, **parameters)
+        named = {str(renamed.get(name, name)): value for name, value in inputs.items()}
+        return self.pipeline(**named, **parameters)
