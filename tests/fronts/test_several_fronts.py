@@ -94,15 +94,15 @@ def test_a_stopped_front_gets_no_connection_and_nobody_waits_for_it(server: Serv
     of_both(server)
 
 
-def test_a_reload_goes_one_front_after_the_other(server: Server) -> None:
+def test_a_reload_replaces_the_workers_of_all_fronts(server: Server) -> None:
     of_both(server)
     before = {worker.pid for worker in server.workers()}
     mark = len(server.lines)
     server.process.send_signal(signal.SIGHUP)
     server.wait_count("is being replaced: reload", 2, after=mark)
     wait_until(lambda: len(server.workers()) == 2 and not before & {worker.pid for worker in server.workers()})
-    lines = [line for line in server.lines[mark:] if "replaced" in line or " ready after" in line]
-    assert ["replaced" in line for line in lines] == [True, False, True, False], lines
+    # Each front has a pipe for its log: whose line comes first in the log tells nothing about the order of reloads.
+    server.wait_count(" ready after", 2, after=mark)
     mark = len(server.lines)
     with server.new_client() as client:
         assert client.post("/reload").status_code == 202
