@@ -24,7 +24,8 @@ class Some(str):
     __hash__ = str.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and re.fullmatch(self, other, re.DOTALL) is not None
+        # A plain text as the pattern: `re` looks for it in a cache, where comparing it would lead here again, for ever.
+        return isinstance(other, str) and re.fullmatch(str(self), other, re.DOTALL) is not None
 
 
 class Number(float):
