@@ -94,6 +94,7 @@ class JobExchange(Exchange):
             return
         try:
             self._options = self._chosen(fields)
+            self._check_right(self._options)
             job = self._new_job() if self._options.is_job else None
         except RouteRefused as refused:
             self.release()
@@ -109,15 +110,19 @@ class JobExchange(Exchange):
         self._attached = self._options.attached
         board.submit(job, self._stored)
 
+    def _check_right(self, options: JobOptions) -> None:
+        """Raise RouteRefused where the key is good for no jobs. One that ends with its client needs no right."""
+        if self.holder is not None and options.is_job and not options.attached:
+            fault = self.holder.forbids(Wanted(JOBS, self.route.path))
+            if fault is not None:
+                raise RouteRefused(fault)
+
     def _is_gone(self) -> bool:
         """Whether the client has disconnected while a thread read the body."""
         return self.connection.transport is None
 
     def _chosen(self, fields: Mapping[str, Any]) -> JobOptions:
         """How the request becomes a job: as its route's contract says, else by its own headers. Raises RouteRefused."""
-        fault = self.holder.forbids(Wanted(JOBS, self.route.path)) if self.holder is not None else None
-        if fault is not None:
-            raise RouteRefused(fault)
         route, preference = self.route.job, self._preference
         headers = {
             name.decode("latin-1"): value.decode("latin-1")
