@@ -25,7 +25,7 @@ def net_inference(model, reqs):
 PLAIN, EVALS = dialects.scope("plain"), dialects.scope("evals")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "int": int, "size": int, "float": (int, float), "seconds": (int, float), "bool": bool, "str": str, "folder": str,
-    "words": tuple, "hosts": tuple, "origins": tuple, "pools": dict, "workers": WorkerCount,
+    "fronts": int, "words": tuple, "hosts": tuple, "origins": tuple, "pools": dict, "workers": WorkerCount,
     "amounts": Mapping, "ports": tuple, "devices": str,
 }  # fmt: skip
 
