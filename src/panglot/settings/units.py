@@ -82,7 +82,10 @@ def fronts(text: str) -> int:
     """How many fronts a text means; 0 for `auto`. Raises ValueError."""
     if text.strip().lower() == "auto":
         return 0
-    count = whole(text)
+    try:
+        count = whole(text)
+    except ValueError:
+        raise ValueError("expected a whole number, or auto") from None
     if count < 1:
         raise ValueError("must be at least 1, or auto")
     return count
