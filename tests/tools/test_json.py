@@ -22,7 +22,7 @@ FUNCTION, WORDS = str(PACKAGES / "function"), str(PACKAGES / "documented_json")
 WORKS = '{"text": "a fox", "labels": ["fox"], "options": null}'
 FAILS = WORKS.replace("a fox", "fail")
 QUICK = ("--concurrency", "1", "--duration", "0.3", "--warmup", "0")
-WITHOUT = {"key", "megflow", "record", "serve", "tiinfer", "torchserve"}
+WITHOUT = {"completion", "key", "megflow", "record", "serve", "tiinfer", "torchserve"}
 """What serves has no result."""
 
 

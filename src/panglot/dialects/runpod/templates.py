@@ -10,7 +10,6 @@ TEMPLATES = {
             "handler.py": "the script: a handler, and the call that starts the worker",
             "words.json": "what it has learned",
             "test_input.json": "a request to send",
-            "requirements.txt": "what the platform installs",
             "README.md": "how to serve and call it",
         },
         call="curl -H 'Content-Type: application/json' -d @{folder}/test_input.json http://127.0.0.1:8080/runsync",

@@ -20,6 +20,8 @@ log = logging.getLogger("panglot.ray")
 CONNECT = 5.0
 """Seconds that a connection to an agent may take, and each answer of its handshake."""
 STATES = WAITING, FREE, USED = ("waiting", "free", "used")
+NEWS = 5.0
+"""Seconds within which Ray tells of an agent that has died."""
 ANSWER = 60.0
 """Seconds that an agent may take to start a worker."""
 
@@ -77,6 +79,9 @@ class Placement:
             sock = await self.connect({"role": "control"})
             reader, self._control = await asyncio.open_connection(sock=sock, **self.encryption)
         except (OSError, ValueError) as error:
+            # An agent that has just died refuses connections too. Ray knows it soon, and then another is placed.
+            if isinstance(error, ConnectionError) and await self._is_lost_soon():
+                return
             where = f"{about['address']}:{about['port']}"
             what = "no answer" if isinstance(error, TimeoutError) else error
             self.lose(
@@ -88,6 +93,14 @@ class Placement:
         log.info("%s (%s) is ours: agent pid %s", self, about.get("host", "?"), about.get("pid", "?"))
         if not self.ready.done():
             self.ready.set_result(None)
+
+    async def _is_lost_soon(self) -> bool:
+        """Whether news of the agent's end comes within a moment."""
+        for _ in range(round(NEWS / 0.1)):
+            if self.is_lost:
+                break
+            await asyncio.sleep(0.1)
+        return self.is_lost
 
     async def connect(self, said: dict[str, Any]) -> socket.socket:
         """A connection to the agent, proven on both sides, for what `said` says. Raises OSError, ValueError.

@@ -115,7 +115,8 @@ function drawChoice() {
   choice.hidden = names.length < 2;
   chooser.replaceChildren(h("option", { value: "" }, "All models"), ...names.map((name) => h("option", { value: name, selected: name === known.about.model }, name)));
   document.body.classList.toggle("one-model", names.length < 2 || known.about.model !== "");
-  say(reload, reloading());
+  // While it says what became of a click, that stays.
+  if (!reload.disabled) say(reload, reloading());
   dev.hidden = !known.about.dev;
 }
 
