@@ -112,7 +112,8 @@ def stream(body):
             yield {"part": 1}
             time.sleep(60)
             yield {"part": 2}
-        except Interrupted:
+        # A client that leaves before the nap has begun: then the generator is closed where it stands.
+        except (Interrupted, GeneratorExit):
             note(body, "interrupted")
             raise
 
