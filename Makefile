@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test test-all check check-worker coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
+.PHONY: serve test test-all test-fronts check check-worker coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
 	@echo "make test             checks and quick tests: ten minutes on two cores, after a small installation"
 	@echo "make test-all         these, and the rest: frameworks, Ray, browsers, other CPythons, every block of the pages"
+	@echo "make test-fronts      the whole suite once more, with servers of two fronts"
 	@echo "make check            ruff, mypy, where our longest files and functions stand, and how the pages read"
 	@echo "make check-worker     the types of the worker as CPython 3.8 has them"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
@@ -72,6 +73,11 @@ check-worker: $(VENV)/worker-types/.made
 test-all: test check-worker $(VENV)/.tested-all
 	$(BIN)/python tests/support/programs.py quick rest
 	$(BIN)/python tests/all.py rest
+	TEST_FRONTS=2 $(BIN)/python tests/all.py fronts
+
+test-fronts: $(VENV)/.tested-all
+	$(BIN)/python tests/support/programs.py quick rest
+	TEST_FRONTS=2 $(BIN)/python tests/all.py all
 
 fuzz: $(VENV)/.fuzzed
 	$(BIN)/python tests/fuzz/run.py $(SECONDS) $(TARGET)
@@ -110,7 +116,7 @@ docs: $(VENV)/.documented
 	$(BIN)/python docs/site/reference.py
 	$(BIN)/python docs/pictures/terminal.py
 	$(BIN)/python docs/pictures/drawing.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build  # with -q a broken link would pass
 
 pictures: $(VENV)/.tested-all
 	$(BIN)/python docs/pictures/take.py

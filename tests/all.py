@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PASSED, NOTHING = 0, 5
+FRONTS = "fronts"
+"""The tier of tests that run with servers of two fronts."""
 AT_ONCE = min(4, 2 + (os.cpu_count() or 1))
 """More than there are cores: tests often wait. With one more, a quarter of the time of two cores went by unused."""
 
@@ -33,10 +35,10 @@ def main(tier: str, arguments: Sequence[str]) -> int:
     # Where the environment forbids to keep what is compiled, each of a thousand servers would compile the source anew.
     compileall.compile_dir("src", quiet=2)
     chosen = ("--tier", tier)
-    codes = (
-        pytest(*chosen, "-n", str(AT_ONCE), "--dist", "worksteal", "-m", "not quiet", *arguments),
-        pytest(*chosen, "-m", "quiet", *(arguments or quiet_files())),
-    )
+    codes = [pytest(*chosen, "-n", str(AT_ONCE), "--dist", "worksteal", "-m", "not quiet", *arguments)]
+    # Speeds are those of one front.
+    if tier != FRONTS:
+        codes.append(pytest(*chosen, "-m", "quiet", *(arguments or quiet_files())))
     return max((code for code in codes if code != NOTHING), default=PASSED)
 
 

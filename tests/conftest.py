@@ -15,10 +15,19 @@ if sys.version_info >= (3, 11):  # noqa: UP036  the worker's tests run on older 
     import tiers
     from conformance import plugin
     from conformance.plugin import pytest_configure
+    from support import two_fronts
+    from support.two_fronts import pytest_terminal_summary
     from tiers import pytest_addoption, pytest_ignore_collect
 
-    __all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure", "pytest_ignore_collect"]
+    __all__ = [
+        "pytest_addoption",
+        "pytest_collection_modifyitems",
+        "pytest_configure",
+        "pytest_ignore_collect",
+        "pytest_terminal_summary",
+    ]
 
     def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
         tiers.select(config, items)
+        two_fronts.select(items)
         plugin.check_marks(items)

@@ -51,7 +51,19 @@ REST = {
     "terminal/test_pictures.py": "draws every picture of a terminal anew, among them those of a bench",
 }
 """Files of these folders that belong to the rest, and why."""
-ALL = "all"
+TWO_FRONTS = frozenset(
+    {
+        "contract/test_contract.py",
+        "edge/test_framing.py",
+        "edge/test_limits.py",
+        "faults/test_deaths.py",
+        "edge/test_leaving.py",
+        "fronts/test_jobs.py",
+        "fronts/test_without_workers.py",
+    }
+)
+"""Files of which `make test-all` runs all tests with servers of two fronts too: about three minutes on two cores."""
+ALL, FRONTS = "all", "fronts"
 
 
 def is_quick(path: Path) -> bool:
@@ -63,7 +75,7 @@ def is_quick(path: Path) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--tier", choices=("quick", "rest", ALL), default=ALL, help="which tier of tests to run")
+    parser.addoption("--tier", choices=("quick", "rest", FRONTS, ALL), default=ALL, help="which tier of tests to run")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -71,6 +83,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     tier = config.getoption("--tier")
     if tier == ALL or not collection_path.name.startswith("test_") or collection_path.is_dir():
         return None
+    if tier == FRONTS:
+        return True if str(collection_path.relative_to(TESTS)) not in TWO_FRONTS else None
     if tier == "quick":
         return None if is_quick(collection_path) else True
     return True if is_quick(collection_path) and "mark.rest" not in collection_path.read_text() else None
@@ -83,7 +97,11 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     chosen, other = [], []
     for item in items:
-        quick = is_quick(item.path) and item.get_closest_marker("rest") is None
+        is_rest = item.get_closest_marker("rest") is not None
+        if tier == FRONTS:
+            (other if is_rest else chosen).append(item)
+            continue
+        quick = is_quick(item.path) and not is_rest
         (chosen if quick == (tier == "quick") else other).append(item)
     config.hook.pytest_deselected(items=other)
     items[:] = chosen

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import crowd
@@ -93,6 +94,21 @@ def measured(title: str, body: bytes, flags: list[str], options: argparse.Namesp
           f"loop {min(loops):.0f} to {max(loops):.0f}/s   p99 {seen.p99_ms:.0f} ms", flush=True)  # fmt: skip
 
 
+def cases(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """What is measured: a title and the flags of each server."""
+    yield "one worker", []
+    if not options.no_variants:
+        yield "one worker, nothing sent ahead", ["--no-ahead"]
+        yield "one worker, no shared memory", ["--share-from", "0"]
+    for count in filter(None, options.workers.split(",")):
+        for fronts in options.fronts.split(","):
+            behind = ["--fronts", fronts] if fronts != "1" else []
+            title = f"{count} workers" + (f", {fronts} fronts" if behind else "")
+            yield title, ["--workers", count, *behind]
+            if shutil.which("nvidia-cuda-mps-control") and not options.no_variants:
+                yield f"{title}, MPS", ["--workers", count, *behind, "--mps"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=4, help="of load, each time")
@@ -102,17 +118,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=6, help="processes of clients")
     parser.add_argument("--connections", type=int, default=384)
     parser.add_argument("--workers", default="2,3", help="how many workers share the card, besides one")
+    parser.add_argument("--fronts", default="1", help="how many fronts those workers are behind")
+    parser.add_argument("--no-variants", action="store_true", help="leave out MPS, --no-ahead and --share-from 0")
     options = parser.parse_args()
     body = picture(options.bytes)
     print(f"a 640x480 JPEG of {len(body)} bytes, batches of {options.batch}, {options.connections} connections, "
           f"{os.cpu_count()} cores")  # fmt: skip
-    cases = [("one worker", []), ("one worker, nothing sent ahead", ["--no-ahead"]),
-             ("one worker, no shared memory", ["--share-from", "0"])]  # fmt: skip
-    for count in filter(None, options.workers.split(",")):
-        cases.append((f"{count} workers", ["--workers", count]))
-        if shutil.which("nvidia-cuda-mps-control"):
-            cases.append((f"{count} workers, MPS", ["--workers", count, "--mps"]))
-    for title, flags in cases:
+    for title, flags in cases(options):
         measured(title, body, flags, options)
 
 

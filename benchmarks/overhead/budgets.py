@@ -40,6 +40,10 @@ RATIOS = (
         RatioBudget(f"{title} body, CPU", f"panglot-batch {title}", f"floor {title}", "cpu_us", "<=", 1.2, aim=1.0)
         for title in LENGTHS
     ),
+    *(
+        RatioBudget(f"echo of {name}, CPU", f"panglot-{name}", "panglot-single", "cpu_us", "<=", 1.3)
+        for name in ("azureml", "paieas", "truss", "hfendpoint")
+    ),
 )
 FRONT_MB = 60.0
 WORKER_MB = 30.0

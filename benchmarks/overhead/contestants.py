@@ -93,6 +93,8 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         ),
         dataclasses.replace(panglot_on("panglot-truss", "json", "echo_truss"), path="/v1/models/model:predict"),
         panglot_on("panglot-hfendpoint", "inputs", "echo_hfendpoint"),
+        dataclasses.replace(panglot_on("panglot-cog", "input", "echo_cog"), path="/predictions"),
+        dataclasses.replace(panglot_on("panglot-runpod", "input", "echo_runpod"), path="/runsync"),
         Contestant("floor-raw", "raw", floor, "/raw"),
         panglot_on("panglot-raw", "raw", "echo_raw"),
         mosec_on("mosec-raw", "raw", "--batch", "1", "--raw"),

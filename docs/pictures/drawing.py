@@ -1,19 +1,23 @@
-"""Draw the concept pictures from text: `make docs` writes NAME.svg for each NAME.drawing beside this file.
+"""Draw the concept pictures from text: `make docs` writes NAME.svg and NAME-zh.svg for each NAME.drawing here.
 
 A drawing is lines of: `box NAME X Y W H words`, `arrow FROM TO words`, `note X Y words`, `frame X Y W H words`, where
 positions count in steps of twenty. `\\n` breaks words. The colours change with the reader's light or dark.
+chinese.toml has the words in Chinese.
 """
 
 from __future__ import annotations
 
 import shlex
+import tomllib
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 STEP, LINE = 20, 17
 STYLE = """
-text { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif; fill: #1a2029 }
+text { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, "PingFang SC",
+  "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; fill: #1a2029 }
 .box { fill: #ffffff; stroke: #3b5bdb; stroke-width: 1.6 } .good { fill: #e9f7f0; stroke: #17734a }
 .bad { fill: #fdf1f0; stroke: #b92626 } .busy { fill: #eef1fd }
 .frame { fill: none; stroke: #8b95a3; stroke-dasharray: 5 4 } .ground { fill: #f5f6f8 }
@@ -28,14 +32,14 @@ text { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Ari
 Place = tuple[float, float, float, float]
 
 
-def drawn(text: str) -> str:
-    """The SVG of a drawing. Its first line is `size W H title`."""
+def drawn(text: str, translated: Mapping[str, str] | None = None) -> str:
+    """The SVG of a drawing. Its first line is `size W H title`. Raises KeyError for words that are not translated."""
     places: dict[str, Place] = {}
     parts: list[str] = []
     head, *lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    _, width, height, title = shlex.split(head)
+    _, width, height, title = _split(head, translated)
     for line in lines:
-        kind, *words = shlex.split(line)
+        kind, *words = _split(line, translated)
         if kind in ("box", "good", "bad", "busy", "frame"):
             name, place = words[0], tuple(float(number) * STEP for number in words[1:5])
             places[name] = place  # type: ignore[assignment]
@@ -52,6 +56,13 @@ def drawn(text: str) -> str:
         '<path class="tip" d="M0 0L9 4L0 8z"/></marker></defs>\n'
         '<rect class="ground" width="100%" height="100%" rx="8"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
+
+
+def _split(line: str, translated: Mapping[str, str] | None) -> list[str]:
+    """The parts of a line, with the words that a reader sees, which come last, translated."""
+    parts = shlex.split(line)
+    seen = {"size": 3, "note": 3, "arrow": 3}.get(parts[0], 6)
+    return parts if translated is None else parts[:seen] + [translated[words] for words in parts[seen:]]
 
 
 def _box(kind: str, place: Place, words: str) -> str:
@@ -84,9 +95,19 @@ def _arrow(start: Place, end: Place, words: str) -> str:
     return line + (_words(*middle, words, "quiet", "middle") if words else "")
 
 
-def main() -> None:
+def pictures() -> dict[Path, str]:
+    """What every picture is to be, by its path."""
+    chinese = tomllib.loads((HERE / "chinese.toml").read_text())
+    every = {}
     for drawing in sorted(HERE.glob("*.drawing")):
-        drawing.with_suffix(".svg").write_text(drawn(drawing.read_text()))
+        every[drawing.with_suffix(".svg")] = drawn(drawing.read_text())
+        every[HERE / f"{drawing.stem}-zh.svg"] = drawn(drawing.read_text(), chinese[drawing.stem])
+    return every
+
+
+def main() -> None:
+    for path, picture in pictures().items():
+        path.write_text(picture)
 
 
 if __name__ == "__main__":

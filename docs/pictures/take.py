@@ -110,6 +110,82 @@ def take_status(browser: Browser) -> None:
         browser.screenshot(HERE / "status.png")
 
 
+CHAT = """Lines are what `\\n` ends. Two ways to **count** them:
+
+```python
+from pathlib import Path
+
+def lines(path):
+    return len(Path(path).read_text().splitlines())
+```
+
+| way | 1 MB | 1 GB |
+|---|--:|--:|
+| `wc -l` | 1 ms | 0.2 s |
+| Python | 4 ms | 3.1 s |
+
+1. `wc -l` is for large files.
+2. The function is for everything else."""
+TALKER = f'''"""Code reviewer. Knows Python, shell and SQL."""
+
+import time
+
+
+def chat(messages, temperature: float = 0.2):
+    """Code reviewer. Knows Python, shell and SQL."""
+    for piece in {CHAT!r}.split(" "):
+        time.sleep(0.02)
+        yield piece + " "
+'''
+
+
+def take_chat(browser: Browser) -> None:
+    """A conversation, and the same page in Chinese at night."""
+    with tempfile.TemporaryDirectory() as place:
+        package = Path(place, "reviewer")
+        package.mkdir()
+        (package / "model.py").write_text(TALKER)
+        with serving(package) as server:
+            looks = (
+                ("chat", "en-US", "How do I count the lines of a file?"),
+                ("chat-zh", "zh-CN", "怎么数文件的行数？"),
+            )
+            for name, language, question in looks:
+                browser.speak(language)
+                browser.resize(1280, 880, dark=name != "chat")
+                browser.open("about:blank")
+                browser.open(server.url)
+                browser.run("localStorage.clear()")
+                browser.open("about:blank")
+                browser.open(server.url)
+                browser.type(".composer textarea", question)
+                browser.press("Enter")
+                browser.wait("Number(document.querySelector('.messages').dataset.done ?? 0) > 0", 30)
+                time.sleep(0.5)
+                browser.screenshot(HERE / f"{name}.png")
+
+
+def take_home(browser: Browser) -> None:
+    models = (f"digits={DIGITS}", f"chat={ROOT / 'tests' / 'packages' / 'pages_chat'}")
+    with serving(Path(models[0]), models[1], f"words={ROOT / 'tests' / 'packages' / 'documented_json'}") as server:
+        browser.resize(1280, 420)
+        browser.open(server.url)
+        browser.wait("document.querySelectorAll('.card .state.ready').length === 3", 30)
+        browser.screenshot(HERE / "models.png")
+
+
+def take_jobs(browser: Browser) -> None:
+    with serving(ROOT / "tests" / "packages" / "job_steps", "--workers", "1", "--on-leave", "interrupt") as server:
+        for body in ({"steps": 1}, {"raise": "no such file: speech.wav"}, {"steps": 60, "pause": 0.5}, {"steps": 2}):
+            server.predict(body, headers={"prefer": "respond-async"})
+        browser.resize(1280, 420)
+        browser.open(server.url + "/jobs")
+        browser.wait("(document.querySelector('progress')?.value ?? 0) > 0.2", 60)
+        browser.screenshot(HERE / "jobs.png")
+        for job in server.client.get("/jobs").json()["jobs"]:
+            server.client.delete(f"/jobs/{job['id']}")
+
+
 def take_login(browser: Browser) -> None:
     with serving(DIGITS, env={"PANGLOT_TOKEN": "secret"}) as server:
         browser.resize(1000, 560)
@@ -191,6 +267,9 @@ PICTURES: dict[str, Callable[[Browser], None]] = {
     "playground": take_playground,
     "boxes": take_boxes,
     "status": take_status,
+    "chat": take_chat,
+    "home": take_home,
+    "jobs": take_jobs,
     "login": take_login,
     "api": take_api,
     "prometheus": take_prometheus,

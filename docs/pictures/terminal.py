@@ -35,7 +35,9 @@ def drawn(recorded: str) -> str:
         top = BAR + LINE * number
         if line.startswith(TYPED):
             parts.append(_typed(line, number, top))
-            rules.append(_cover_rule(number, start, len(line) - len(TYPED), total) + _said_rule(number, start, total))
+            rules.append(_cover_rule(number, start, len(line) - len(TYPED), total))
+            if number:  # The first prompt is there from the start: a terminal is never empty.
+                rules.append(_said_rule(number, start, total))
         elif line:
             parts.append(_said(line, number, top))
             rules.append(_said_rule(number, start, total))
@@ -55,7 +57,7 @@ def _title(lines: list[str]) -> str:
 
 def _schedule(lines: list[str]) -> tuple[list[float], float]:
     """When each line begins, and how long the whole takes."""
-    starts, now = [], 0.8
+    starts, now = [], 0.3
     for line in lines:
         if line.startswith(TYPED):
             starts.append(now)

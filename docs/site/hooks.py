@@ -31,6 +31,11 @@ BEFORE_SEARCH = '<label class="md-header__button md-icon" for="__search">'
 """Where the switch goes. The theme's own would look for a map of the site, which cannot be read from files."""
 COLOUR = re.compile(r"--([a-z-]+): light-dark\((#\w+), (#\w+)\);")
 TITLE = re.compile(r"^# .*$", re.MULTILINE)
+TABLE = re.compile(r"(<table>.*?</table>)", re.DOTALL)
+CODE = re.compile(r"<code>([^<\n]+)</code>")
+FLAG, JOINT = re.compile(r"(?<![\w-])--\w+"), re.compile(r"(?<=\w)([_/.=,])(?=\w)")
+SHORT, SHORT_IN_TABLE = 24, 14
+"""Letters of code that is never broken."""
 KINDS = {
     "tutorial": ("Tutorial: follow it step by step", "教程：照着一步一步做"),
     "how-to": ("How-to guide: one task", "操作指南：完成一件事"),
@@ -98,7 +103,20 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     up = "../" * page.url.count("/")
     words, code = LANGUAGES[not page.file.src_uri.startswith(CHINESE)]
     switch = f'<a class="md-header__button language" lang="{code}" href="{up}{page.meta["switch"]}">{words}</a>'
-    return SHIM.sub(f'"{up}assets/search.js"', output).replace(BEFORE_SEARCH, switch + BEFORE_SEARCH, 1)
+    output = SHIM.sub(f'"{up}assets/search.js"', output).replace(BEFORE_SEARCH, switch + BEFORE_SEARCH, 1)
+    return "".join(breakable(part, in_table=part.startswith("<table>")) for part in TABLE.split(output))
+
+
+def breakable(html: str, in_table: bool) -> str:
+    """Code in a line of text breaks between words, if it must: never in a word, nor after the dashes of a flag."""
+
+    def broken(code: re.Match[str]) -> str:
+        if len(code[1]) <= (SHORT_IN_TABLE if in_table else SHORT):
+            return f'<code class="whole">{code[1]}</code>'
+        flags = FLAG.sub(r'<span class="whole">\g<0></span>', code[1])
+        return JOINT.sub(r"\1<wbr>", f"<code>{flags}</code>")
+
+    return CODE.sub(broken, html)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:

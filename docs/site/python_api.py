@@ -15,12 +15,12 @@ SCRIPTS = panglot.FOR_SCRIPTS
 def lines() -> Iterator[str]:
     """The page below its introduction."""
     yield from ("## What scripts import", "", "```python")
-    yield from (f"from panglot import {', '.join(SCRIPTS)}", "```", "")
+    yield from ("from panglot import (", *(f"    {name}," for name in SCRIPTS), ")", "```", "")
     yield "Your script's interpreter needs nothing installed for them. Examples: [plain scripts](../dialects/plain.md)."
     for name in SCRIPTS:
         yield from _entry(name, getattr(panglot, name), methods=False)
     yield from ("", "## Clients", "")
-    yield "[Call a server from Python](../guides/clients.md) shows how to use them. They need the extra `client`."
+    yield "[Call a server from Python](../guides/clients.md) shows how to use them. They come with Panglot."
     yield from _entry("Client", panglot.Client, methods=True)
     yield from _entry("AsyncClient", panglot.AsyncClient, methods=False)
     yield from _entry("CallError", panglot.CallError, methods=False)

@@ -23,7 +23,7 @@ from panglot.cli.commands import COMMANDS, panglot  # noqa: E402
 from panglot.cli.options import METAVARS, Grouped  # noqa: E402
 from panglot.logs.lines import EXTRA  # noqa: E402
 from panglot.metrics.counters import FORMER_NAMES  # noqa: E402
-from panglot.packages import triton_fields  # noqa: E402
+from panglot.packages.config_pbtxt import triton_fields  # noqa: E402
 from panglot.serving import planning  # noqa: E402
 from panglot.settings import Settings, flag, table_of  # noqa: E402
 from panglot.settings.all_settings import SERVER  # noqa: E402
@@ -76,21 +76,29 @@ def _cell(text: str) -> str:
 
 def settings() -> str:
     """Every setting by its group, then those of each dialect."""
-    groups: dict[str, list[Sequence[str]]] = {}
+    groups: dict[str, dict[str, list[Sequence[str]]]] = {}
     for name, about in table_of(Settings).items():
         if about.metadata["former"]:
             continue
         whose = "the whole server" if about.metadata["scope"] == SERVER else "each model"
-        groups.setdefault(f"{about.metadata['group']}, {whose}", []).append(_setting(name, about))
+        group = about.metadata["group"]
+        groups.setdefault(group, {}).setdefault(f"{group}, {whose}", []).append(_setting(name, about))
+    tasks = [(WORDS["tasks"][group], _links(headings)) for group, headings in groups.items()]
+    sections = {heading: rows for headings in groups.values() for heading, rows in headings.items()}
     for name, dialect in _ours().items():
         own = dialects.own_settings(dialect)
         if own:
-            groups[f"Packages of {name}"] = [_setting(key, about) for key, about in own.items()]
+            sections[f"Packages of {name}"] = [_setting(key, about) for key, about in own.items()]
     columns = ("key", "flag", "default", "may be", "what it is")
     first = [(f"`{flag(name)}`", f"`{name}`", why) for name, why in WORDS["ten"].items()]
     ten = ["## The ten that matter", "", *table(("flag", "key", "when you need it"), first)]
-    parts = [[f"## {heading}", "", *table(columns, rows)] for heading, rows in groups.items()]
-    return page("Settings", ten, *parts)
+    by_task = ["## By task", "", *table(("you want to", "settings"), tasks)]
+    parts = [[f"## {heading}", "", *table(columns, rows)] for heading, rows in sections.items()]
+    return page("Settings", ten, by_task, *parts)
+
+
+def _links(headings: Iterable[str]) -> str:
+    return ", ".join(f"[{heading}](#{heading.lower().replace(',', '').replace(' ', '-')})" for heading in headings)
 
 
 def _setting(name: str, about: Field[Any]) -> Sequence[str]:

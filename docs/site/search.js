@@ -1,5 +1,18 @@
-/* Search where the site is read from files: browsers start no workers there, so the worker's script runs in a frame. */
+/* Search where the site is read from files: browsers start no workers there, so the worker's script runs in a frame.
+   And search for flags: a word that begins with a dash would be a word that pages must not have. */
 "use strict";
+
+const QUERY = 2;
+
+function withoutDashes(message) {
+  const words = message && message.type === QUERY ? message.data : null;
+  return typeof words === "string" ? { ...message, data: words.replace(/(^|\s)-+(?=\S)/g, "$1") } : message;
+}
+
+const send = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (message, ...rest) {
+  return send.call(this, withoutDashes(message), ...rest);
+};
 
 class IFrameWorker extends EventTarget {
   constructor(url) {
@@ -24,7 +37,7 @@ class IFrameWorker extends EventTarget {
   }
 
   postMessage(data) {
-    this.ready.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data })));
+    this.ready.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data: withoutDashes(data) })));
   }
 }
 

@@ -60,7 +60,7 @@ def decode(data: bytes) -> Image.Image:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ClientError(TOO_LARGE, status=413) from error
     except Exception as error:
-        raise ClientError(f"this is not a picture that can be read: send {', '.join(FORMATS)}", status=422) from error
+        raise ClientError(f"this is not an image that can be read: send {', '.join(FORMATS)}", status=422) from error
     if image.width * image.height > MAX_PIXELS:
         raise ClientError(TOO_LARGE, status=413)
     scans = data.count(b"\xff\xda") if image.info.get("progressive") else 1

@@ -36,12 +36,12 @@ CLIENTS = ("AsyncClient", "CallError", "Client")
 
 
 def __dir__() -> list[str]:
-    """So that `dir(panglot)` and editors show what can be imported."""
-    return sorted([*globals(), *FOR_SCRIPTS, *CLIENTS])
+    """So that `dir(panglot)` and editors show what can be imported, and nothing else."""
+    return sorted([*(name for name in globals() if name.startswith("__")), *FOR_SCRIPTS, *CLIENTS])
 
 
 def __getattr__(name: str) -> object:
-    """The client's names and those that scripts import, when first used: the client needs the extra `client`."""
+    """The client's names and those that scripts import, when first used, so that `import panglot` stays light."""
     if name in CLIENTS:
         module = importlib.import_module("panglot.client")
     elif name in FOR_SCRIPTS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 LONGEST_MESSAGE = 8192
 LONGEST_TRACEBACK = 65536
 """Characters of an exception's message, and of its traceback."""
+SEE_LOG = "; the server's log says why"
+"""How a message for clients ends. The log itself leaves it out."""
 
 
 def clipped(text: str, most: int) -> str:

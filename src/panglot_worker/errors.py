@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot_worker.clipping import LONGEST_MESSAGE, clipped
+from panglot_worker.clipping import LONGEST_MESSAGE, SEE_LOG, clipped
 
-SCRIPT_ERROR = "the script failed on this request; the server's log says why"
+SCRIPT_ERROR = "the script failed on this request" + SEE_LOG
 WRONG_REQUEST = "the script refuses this request"
-BAD_RESULT = "the script's result cannot be sent; the server's log says why"
+BAD_RESULT = "the script's result cannot be sent" + SEE_LOG
 
 
 class ScriptError(Exception):
@@ -66,9 +66,10 @@ class EncodeError(Exception):
 
     status = 500
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, fix: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.fix = fix
         self._keys: list[Any] = []
         self._containers: list[int] = []
 

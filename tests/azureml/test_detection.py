@@ -161,18 +161,21 @@ def test_the_variable_and_the_flag_win(tmp_path: Path, monkeypatch: pytest.Monke
     assert model_dir(discover(package, given={"model_dir": str(tmp_path / "b")})) == str(tmp_path / "b")
 
 
-@pytest.mark.document("azureml.05")
+@pytest.mark.document("azureml.05", "azureml.53")
 def test_variables_of_the_platform_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = write(tmp_path, config__json='{"SCORING_TIMEOUT_MS": 2000, "WORKER_COUNT": 2, "ODD": 1}')
     monkeypatch.setenv("WORKER_COUNT", "3")
     monkeypatch.setenv("WORKER_TIMEOUT", "300")
     monkeypatch.setenv("AML_CORS_ORIGINS", "https://a.example, https://b.example")
-    monkeypatch.setenv("AML_APP_INSIGHTS_ENABLED", "true")
+    without_effect = ("AML_APP_INSIGHTS_ENABLED", "SEPERATE_HEALTH_ENDPOINT", "AZUREML_DEBUG_PORT")
+    for name in without_effect:
+        monkeypatch.setenv(name, "5678")
     found = discover(package)
     assert (found.defaults["timeout"], found.defaults["workers"].least, found.defaults["run_timeout"]) == (2, 3, 300)
     assert found.defaults["cors_origin"] == ("https://a.example", "https://b.example")
     assert any("ODD" in problem for problem in found.problems)
-    assert any("AML_APP_INSIGHTS_ENABLED has no effect here" in problem for problem in found.problems)
+    for name in without_effect:
+        assert any(f"{name} has no effect here" in problem for problem in found.problems)
 
 
 def test_a_config_json_of_a_model_is_left_alone(tmp_path: Path) -> None:

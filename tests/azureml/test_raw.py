@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support import azureml
 from support.azureml import write
 from support.server import Server, serving
 
@@ -34,6 +35,27 @@ def run(req):
         "header": req.headers.get("x-odd"), "listed": req.headers.getlist("X-ODD"), "has": "X-Odd" in req.headers,
         "cookie": req.cookies.get("a"), "repr": repr(req).startswith("<Request "),
     }}
+"""
+
+SPOILING = f"""
+{RAW}
+def init():
+    pass
+
+@rawhttp
+def run(req, request_headers):
+    seen = [req.environ.get("spoilt"), request_headers.get("Spoilt"), req.headers.get("Host") is not None]
+    req.environ["spoilt"] = request_headers["Spoilt"] = "yes"
+    req.environ.pop("HTTP_HOST")
+    request_headers.clear()
+    found = None
+    try:
+        from flask import g, request, url_for
+        found = [request.path, g.get("spoilt"), request.endpoint, dict(request.view_args), url_for("handle_score")]
+        g.spoilt = request.view_args["spoilt"] = "yes"
+    except ImportError:
+        pass
+    return {{"seen": seen, "flask": found, "data": req.get_data(as_text=True)}}
 """
 
 
@@ -104,3 +126,17 @@ def test_tensors_are_the_body_of_a_raw_request(raw: Server) -> None:
     tensor = {"name": "input", "datatype": "BYTES", "shape": [1], "data": ["hello"]}
     answer = raw.client.post("/v2/models/azureml_raw/infer", json={"inputs": [tensor]})
     assert answer.json()["outputs"][0]["data"] == ["olleh"]
+
+
+@pytest.mark.parametrize("flask", [False, pytest.param(True, marks=pytest.mark.rest("Flask in an environment"))])
+def test_what_a_script_does_to_its_request_does_not_reach_the_next(tmp_path: Path, flask: bool) -> None:
+    """The head of a request that comes again is read once; all that the script may change is made anew."""
+    flags = ["--python", azureml.python()] if flask else []
+    of_flask = ["/score", None, "handle_score", {}, "/score"] if flask else None
+    with serving(write(tmp_path, SPOILING), "--workers", "1", *flags) as server:
+        ids = set()
+        for text in ("one", "two", "six"):
+            answer = server.client.post("/score", content=text)
+            assert answer.json() == {"seen": [None, None, True], "flask": of_flask, "data": text}
+            ids.add(answer.headers["x-ms-request-id"])
+        assert len(ids) == 3

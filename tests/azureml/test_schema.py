@@ -56,12 +56,13 @@ def test_bodies_that_are_no_json_object(schema: Server) -> None:
     assert sent(b'{"data": [[NaN, 1]]}')[0] == 400
 
 
-@pytest.mark.document("azureml.23")
+@pytest.mark.document("azureml.23", "azureml.54")
 def test_input_that_does_not_fit_its_sample_says_why(schema: Server) -> None:
     answer = schema.client.post("/score", json={"data": [[1, 2, 3]]})
     assert heard(answer) == (400, "Invalid input array: array has size 3 on dimension #1, while expected value is 2")
 
 
+@pytest.mark.document("azureml.54")
 def test_an_error_of_the_script_is_no_fault_of_the_input(schema: Server) -> None:
     mark = len(schema.lines)
     answer = schema.client.post("/score", json={"data": [[1, 2]], "k": -1})

@@ -160,6 +160,30 @@ def test_an_init_that_fails_ends_the_start_with_its_traceback(tmp_path: Path) ->
     assert "score.py:3: running init() failed" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "said", "distribution"),
+    [
+        ("from azureml.monitoring import Collector", "the module 'azureml.monitoring' is", "azureml-monitoring"),
+        ("import azureml.core.conda_dependencies", "the module 'azureml.core.conda_dependencies' is", "azureml-core"),
+        (
+            "from azureml.core import Workspace",
+            "cannot import name 'Workspace' from 'azureml.core', of",
+            "azureml-core",
+        ),
+        ("import azureml.other", "the module 'azureml.other' is", "azureml-sdk"),
+    ],
+)
+def test_what_is_not_here_of_the_sdk_is_named_by_its_distribution(
+    tmp_path: Path, line: str, said: str, distribution: str
+) -> None:
+    script = f"{line}\ndef init():\n    pass\ndef run(raw_data):\n    return 1\n"
+    done = panglot("serve", str(write(tmp_path, script)), "--port", "0")
+    assert done.returncode == 3
+    last = last_line(done.stderr)
+    assert f"score.py:1: {said}" in last
+    assert f"-m pip install {distribution}, or" in last
+
+
 @pytest.mark.document("azureml.09")
 def test_a_script_without_run_is_named_by_the_platforms_sentence(tmp_path: Path) -> None:
     done = panglot("serve", str(write(tmp_path, "# azureml\ndef init():\n    pass\n")), "--port", "0")

@@ -167,26 +167,31 @@ def shown(answer: Answer) -> Answer:
     return answer
 
 
+@pytest.mark.document("azureml.55")
 @pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_plain_scripts(plain: Both, case: Case) -> None:
     compare(plain, case)
 
 
+@pytest.mark.document("azureml.55")
 @pytest.mark.parametrize("case", SCHEMA, ids=str)
 def test_decorated_scripts(schema: Both, case: Case) -> None:
     compare(schema, case)
 
 
+@pytest.mark.document("azureml.55")
 @pytest.mark.parametrize("case", FRAMES, ids=str)
 def test_decorated_scripts_with_tables_and_nested_parameters(frames: Both, case: Case) -> None:
     compare(frames, case)
 
 
+@pytest.mark.document("azureml.55")
 @pytest.mark.parametrize("case", RAW, ids=str)
 def test_raw_scripts_without_flask(raw: Both, case: Case) -> None:
     compare(raw, case)
 
 
+@pytest.mark.document("azureml.55")
 @pytest.mark.parametrize("case", RAW, ids=str)
 def test_raw_scripts_with_flask(raw_in_flask: Both, case: Case) -> None:
     compare(raw_in_flask, case)
@@ -202,6 +207,22 @@ def test_swagger_documents_have_the_same_routes_and_schemas(
     original, ours = originals.ask(theirs, case).body, originals.ask(own.url, case).body
     originals.differs(azureml.PLATFORM, "Descriptions in `/swagger.json`")
     assert without_descriptions(ours) == without_descriptions(original)
+
+
+@pytest.mark.document("azureml.52")
+def test_variables_of_the_service_are_in_its_description(tmp_path: Path) -> None:
+    """Those of the environment win over a config.json, which a variable may name."""
+    config = tmp_path / "own.json"
+    config.write_text('{"SERVICE_NAME": "of the file", "SERVICE_VERSION": "2.5", "AZUREML_LOG_LEVEL": "WARNING"}')
+    env = {"AZUREML_CONFIG_FILE": str(config), "SERVICE_NAME": "boxes", "SERVICE_PATH_PREFIX": "api/v1/service/boxes"}
+    shown = []
+    with azureml.theirs("azureml_plain", **env) as theirs, serving("azureml_plain", env=env) as own:
+        for url in (theirs.url, own.url):
+            documents = [originals.ask(url, Case("GET", f"/swagger.json?version={number}")).body for number in (2, 3)]
+            shown.append([(each["info"]["title"], each["info"]["version"], list(each["paths"])) for each in documents])
+    assert shown[0] == shown[1]
+    paths = [f"/api/v1/service/boxes/{name}" for name in ("", "score", "swagger.json")]
+    assert shown[1] == [("boxes", "2.5", paths)] * 2
 
 
 def without_descriptions(value: Any) -> Any:
@@ -243,6 +264,7 @@ def run(data):
 }
 
 
+@pytest.mark.document("azureml.09")
 @pytest.mark.parametrize("script", WRONG.values(), ids=WRONG)
 def test_what_the_platform_refuses_to_start_ends_here_with_the_same_code(tmp_path: Path, script: str) -> None:
     from support.server import panglot

@@ -50,3 +50,12 @@ def test_the_model_folder_of_panglot_toml(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     with serving(package) as server:
         assert server.client.post("/score", content="x").json()["model_dir"] == str(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("name", ["azureml_plain", "azureml_raw"])
+def test_a_package_agrees_with_itself(name: str, tmp_path: Path) -> None:
+    """How long run() took is in the answer's headers, and no part of the result that is compared."""
+    (tmp_path / "input.json").write_text('{"op": "text", "a": 1}')
+    other = shutil.copytree(PACKAGES / name, tmp_path / "other")
+    done = panglot("check", str(PACKAGES / name), str(tmp_path / "input.json"), "--against", str(other))
+    assert (done.returncode, "both sides agree on 1 input" in done.stdout) == (0, True), done.stdout + done.stderr

@@ -133,7 +133,7 @@ def test_nothing_but_the_bytes_of_the_only_input(corpus: Server) -> None:
 def test_a_run_that_fails_is_repeated_for_each_request_alone(corpus: Server) -> None:
     """A place beyond the table's end is known only when the model runs, by then together with others."""
     found = corpus.wait_log(
-        "embedding requests share (runs of up to 32|no runs).*: rows together are answered as alone"
+        "embedding requests are (batched, up to 32|not batched).*: a row gets the same answer in a batch as alone"
     )
     table = numpy_helper.to_array(model_files.weights(10, 3))
 

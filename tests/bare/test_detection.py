@@ -95,7 +95,7 @@ def test_files_that_cannot_work_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "empty.onnx").touch()
     for name, said in (
         ("scripted.pt", "does not say what it takes"), ("weights.pt", "holds weights and no model"),
-        ("cut.pt", "no whole archive"), ("empty.onnx", "the file is empty"),
+        ("cut.pt", "not a complete archive"), ("empty.onnx", "the file is empty"),
     ):  # fmt: skip
         with pytest.raises(StartError, match=said) as raised:
             dialects.discover(tmp_path / name)

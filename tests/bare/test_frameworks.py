@@ -45,8 +45,8 @@ def make(framework: str, folder: Path, *files: str) -> list[dict[str, Any]]:
 
 
 def proven(name: str = "") -> str:
-    """The line that says that rows may share runs. Whether they do is measured, so it depends on what else runs."""
-    return (f"{name} " if name else "") + "requests share .*: rows together are answered as alone, "
+    """The line that says that rows may share a batch. Whether they do is measured, so it depends on what else runs."""
+    return (f"{name} " if name else "") + "requests are .*: a row gets the same answer in a batch as alone, "
 
 
 def asked(path: Path, value: Any) -> Any:
@@ -106,7 +106,7 @@ def test_paddle(tmp_path: Path) -> None:
     with serving(tmp_path / "digits") as server:
         document = server.client.get("/openapi.json").json()["info"]["description"]
         assert "It takes " in document
-        server.wait_log("requests share (runs|no runs)")
+        server.wait_log("requests are (batched|not batched)")
         assert server.predict({}).status_code == 400
 
 

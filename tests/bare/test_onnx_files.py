@@ -65,7 +65,7 @@ def kind_of(one: Any) -> str:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (model_files.centred, "rows together are answered otherwise than alone"),
+        (model_files.centred, "a row gets another answer in a batch than alone"),
         (model_files.rankless, "the shape of its input x is not known"),
         (model_files.sequence, "5 rows gave parts of shape []"),
         (model_files.fixed, "the first dimension of its input x is fixed, 2"),
@@ -85,7 +85,7 @@ BY_ROWS = [
 def test_rows_may_share_runs_where_it_is_proven(make: Make, tmp_path: Path) -> None:
     found = proving.verdict(opened(make(tmp_path / "model.onnx")), 16)
     assert found.sliced >= 16, found.why
-    assert "rows together are answered as alone, " in found.why
+    assert "a row gets the same answer in a batch as alone, " in found.why
     assert proving.verdict(opened(tmp_path / "model.onnx"), 1).why == "--max-batch is 1"
 
 
@@ -94,7 +94,7 @@ def test_rows_may_share_runs_where_it_is_proven(make: Make, tmp_path: Path) -> N
 def test_rows_share_runs_where_it_is_proven_and_cheaper(make: Make, tmp_path: Path) -> None:
     found = proving.verdict(opened(make(tmp_path / "model.onnx")), 16)
     assert (found.rows, found.sliced) == (16, 16), found.why
-    assert "rows together are answered as alone, and a row takes " in found.why
+    assert "a row gets the same answer in a batch as alone, and a row takes " in found.why
 
 
 class Costly(ModelRuntime):
@@ -112,7 +112,7 @@ class Costly(ModelRuntime):
 def test_rows_share_no_run_where_nothing_is_gained(tmp_path: Path) -> None:
     found = proving.verdict(Costly(opened(model_files.dynamic(tmp_path / "model.onnx"))), 16)
     assert (found.rows, found.sliced) == (0, 32)
-    assert re.fullmatch("rows together are answered as alone, but a row takes .*: nothing is gained", found.why)
+    assert re.fullmatch(".* the same answer in a batch as alone, but a row takes .*: nothing is gained", found.why)
 
 
 class Watched(ModelRuntime):
@@ -171,8 +171,8 @@ def no_model(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "problem", "fix"),
     [
-        (cut, "this is no whole ONNX file", "copy or export it again"),
-        (no_model, "this is no whole ONNX file", "copy or export it again"),
+        (cut, "this is not a complete ONNX file", "copy or export it again"),
+        (no_model, "this is not a complete ONNX file", "copy or export it again"),
         (without_data, "its weights are in weights.bin, which is not there", "put it beside the model"),
         (with_half_the_data, "which has 20 bytes of 48", "copy it again"),
         (model_files.strange_domain, "it has operators of acme.operators", "export it without them"),
@@ -211,7 +211,7 @@ def test_what_cannot_work_ends_the_command(tmp_path: Path) -> None:
     pointer.write_text(model_files.LFS_POINTER)
     for path, said in (
         (pointer, "pointer.onnx: this is only a pointer of git LFS, not the model (fix: run git lfs pull)"),
-        (cut(tmp_path / "cut.onnx"), "cut.onnx: this is no whole ONNX file"),
+        (cut(tmp_path / "cut.onnx"), "cut.onnx: this is not a complete ONNX file"),
     ):
         ended = panglot("serve", str(path), "--port", "0")
         assert ended.returncode == 3

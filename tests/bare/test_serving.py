@@ -107,7 +107,7 @@ def test_no_neighbour_changes_an_answer(dynamic: Server) -> None:
 
 
 def test_the_server_says_what_it_found(dynamic: Server) -> None:
-    dynamic.wait_log("requests share .*: rows together are answered as alone, (and|but) a row takes ")
+    dynamic.wait_log("requests are .*: a row gets the same answer in a batch as alone, (and|but) a row takes ")
     line = dynamic.wait_log("try: (curl .*)")[1]
     shown = subprocess.run([*shlex.split(line), "-sf"], capture_output=True, text=True, check=True)
     assert len(json.loads(shown.stdout)["y"][0]) == 3
@@ -119,7 +119,7 @@ def test_the_server_says_what_it_found(dynamic: Server) -> None:
 
 def test_a_model_whose_answers_depend_on_neighbours_runs_alone(folder: Path) -> None:
     with serving(model_files.centred(folder / "centred.onnx")) as server, ThreadPoolExecutor(8) as crowd:
-        server.wait_log("requests share no runs: rows together are answered otherwise than alone")
+        server.wait_log("requests are not batched: a row gets another answer in a batch than alone")
         asked = [[[float(number), 1, 2, 3]] for number in range(50)]
         for answer in crowd.map(server.predict, asked):
             assert answer.json() == {"y": [[0, 0, 0, 0]]}
@@ -147,7 +147,7 @@ def test_pictures(folder: Path) -> None:
         assert json.loads(shown.stdout) == {"colour": [[0, 0, 0]]}
         broken = server.predict(content=content[:40])
         assert broken.status_code == 400
-        assert "the picture cannot be read" in broken.text
+        assert "the image cannot be read" in broken.text
 
 
 def test_labels_texts_and_sequences(folder: Path) -> None:

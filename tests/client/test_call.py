@@ -42,7 +42,7 @@ def test_an_input_that_fails_is_reported_and_the_rest_go_on(server: Server) -> N
 def test_without_inputs_the_example_of_the_server_is_sent(server: Server) -> None:
     done = panglot("call", server.url)
     assert done.returncode == 3
-    assert "publishes no example in JSON" in done.stderr
+    assert "the server has no example in JSON" in done.stderr
     with serving(ROOT / "examples" / "tiinfer") as other:
         done = panglot("call", other.url)
     assert json.loads(done.stdout)["answer"]["digits"] == [7]

@@ -66,6 +66,10 @@ WRONG = {
         {"cog__yaml": "build: {}\npredict: ../predict.py\n"}, ("cog.yaml:2", "no script of this folder"),
     ),
     "no class": ({"cog__yaml": YAML, "predict__py": "x = 1\n"}, ("predict.py", "no class or function Predictor")),
+    "another class": (
+        {"cog__yaml": YAML.replace("Predictor", "Model"), "predict__py": SCRIPT},
+        ("predict.py", "no class or function Model", "there is Predictor", "name predict.py:Predictor in cog.yaml"),
+    ),
     "no method": (
         {"cog__yaml": YAML, "predict__py": SCRIPT.replace("def predict", "def other")},
         ("predict.py:4", "Predictor has no predict()", "def predict(self"),

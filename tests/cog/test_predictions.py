@@ -208,6 +208,30 @@ def test_an_iterator_is_a_list_or_events(words: Server) -> None:
 
 
 @pytest.mark.document("cog.15")
+def test_prints_and_figures_are_events_while_the_prediction_runs() -> None:
+    with serving("cog_told", "--workers", "1") as server:
+        body = {"input": {"prompt": "a b", "pause": 0.3}}
+        seen: list[str] = []
+        headers = {"accept": "text/event-stream"}
+        with server.client.stream("POST", "/predictions", json=body, headers=headers) as answer:
+            text = ""
+            for piece in answer.iter_text():
+                text += piece
+                seen.append(text)
+        told = events(text)
+        names = [name for name, _ in told]
+        word = ["log", "metric", "metric", "metric", "output"]
+        assert names == ["start", "log", *word, *word, "log", "completed"]
+        assert told[0][1]["id"] == told[-1][1]["id"]
+        assert any("word 0" in each and "chunk" not in each for each in seen), "a line comes before the next output"
+        sources = [content["source"] for name, content in told if name == "log"]
+        assert sources == ["stdout", "stdout", "stderr", "stdout"]
+        assert told[-1][1]["metrics"]["told"] == {"lengths": [1, 1], "last": "b"}
+        named = server.client.put("/predictions/mine", json={"input": {"prompt": "a"}}).json()
+        assert (named["output"], named["metrics"]["words"]) == (["a "], 1), "a job has no such events in its store"
+
+
+@pytest.mark.document("cog.15")
 def test_events_of_a_predictor_without_them_are_refused(server: Server) -> None:
     answer = posted(server, {}, accept="text/event-stream")
     assert (answer.status_code, "@cog.streaming" in answer.json()["error"]) == (406, True)
@@ -262,17 +286,6 @@ def test_a_function_in_a_folder_with_variables_of_the_image() -> None:
         told = predicted(server, {"text": "bob", "times": 2})
         assert told["output"] == {"greeting": "hello bob hello bob", "set": [1], "tuple": [1, 2]}
         assert posted(server, {}).json()["detail"][0]["msg"] == "field required"
-
-
-@pytest.mark.document("cog.03", "cog.04", "cog.16")
-def test_a_script_says_itself_whether_it_is_healthy() -> None:
-    with serving("cog_health", "--workers", "1", env={"COG_WEIGHTS": "w.bin"}) as server:
-        assert predicted(server, {})["output"] == {"weights": "w.bin", "name": "x"}
-        assert server.client.get("/health-check").json()["status"] == "READY"
-        predicted(server, {"healthy": False})
-        health = server.client.get("/health-check")
-        assert (health.status_code, health.json()["status"]) == (200, "UNHEALTHY")
-        assert "not well" in health.json()["user_healthcheck_error"]
 
 
 @pytest.mark.document("cog.21")

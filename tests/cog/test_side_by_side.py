@@ -5,10 +5,13 @@ The old one's answers are the aim. A case that differs names the row of docs/dia
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from support import originals
@@ -61,10 +64,14 @@ NEW = [
 ]
 
 
-def running(python: str, **variables: str) -> Any:
+def running(python: str, folder: Path = PACKAGES / PACKAGE, **variables: str) -> Any:
     # The new server starts its worker as `python`.
     path = {"PATH": f"{Path(python).parent}:/usr/bin:/bin", "PORT": originals.PORT, **variables}
-    return originals.running([python, "-m", "cog.server.http"], PACKAGES / PACKAGE, "/health-check", env=path)
+    return originals.running([python, "-m", "cog.server.http"], folder, "/health-check", env=path)
+
+
+def new_python() -> str:
+    return originals.interpreter("cog-new", "cog==0.23.1", "coglet==0.23.1")
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +84,7 @@ def old() -> Iterator[Original]:
 
 @pytest.fixture(scope="module")
 def new() -> Iterator[Original]:
-    python = originals.interpreter("cog-new", "cog==0.23.1", "coglet==0.23.1")
-    with running(python, COG_PREDICT_TYPE_STUB="predict.py:Predictor") as server:
+    with running(new_python(), COG_PREDICT_TYPE_STUB="predict.py:Predictor") as server:
         ready(server)
         yield server
 
@@ -130,3 +136,75 @@ def test_as_the_new_server(new: Original, own: Server, case: Case) -> None:
     theirs, ours = shown(expected, keys), shown(answer, keys)
     # The new one leaves out what is null.
     assert (ours[0], {key: value for key, value in ours[1].items() if value is not None}) == theirs
+
+
+def events(url: str, prompt: str) -> list[tuple[str, Any]]:
+    """Name and content of the events of a prediction, without what is new each time."""
+    body = {"input": {"prompt": prompt, "pause": 0}, "context": {"who": "you"}}
+    answer = httpx.post(f"{url}/predictions", json=body, headers={"accept": "text/event-stream"}, timeout=60)
+    blocks = [dict(line.split(": ", 1) for line in block.splitlines()) for block in answer.text.split("\n\n") if block]
+    told = [(block["event"], json.loads(block["data"])) for block in blocks if "event" in block]
+    compared = ("status", "output", "logs", "source", "data", "name", "value", "mode", "chunk", "index")
+    shown = [(name, {key: value for key, value in content.items() if key in compared}) for name, content in told]
+    shown[-1][1]["metrics"] = {key: value for key, value in told[-1][1]["metrics"].items() if key != "predict_time"}
+    return shown
+
+
+@pytest.mark.document("cog.15", "cog.20")
+@pytest.mark.parametrize("prompt", ["a bc def", "a raise"])
+def test_the_events_of_a_prediction_are_those_of_the_new_server(tmp_path: Path, prompt: str) -> None:
+    folder = tmp_path / "cog_told"
+    shutil.copytree(PACKAGES / "cog_told", folder)
+    with serving("cog_told", "--workers", "1") as own:
+        document = own.client.get("/openapi.json").json()
+        ours = events(own.url, prompt)
+        own.wait_log("no more words") if "raise" in prompt else None
+    # The original knows from the document of `cog build` that the method streams.
+    document["paths"]["/predictions"]["post"]["x-cog-streaming"] = True
+    (folder / ".cog").mkdir()
+    (folder / ".cog" / "openapi_schema.json").write_text(json.dumps(document))
+    with running(new_python(), folder, COG_PREDICT_TYPE_STUB="run.py:Runner") as original:
+        ready(original)
+        theirs = events(original.url, prompt)
+    assert ours == theirs
+
+
+@pytest.mark.document("cog.20")
+def test_figures_are_taken_and_refused_as_by_the_new_server() -> None:
+    body = {"input": {"prompt": "x"}}
+    with serving("cog_figures", "--workers", "1") as own:
+        ours = own.client.post("/predictions", json=body).json()
+    with running(new_python(), PACKAGES / "cog_figures", COG_PREDICT_TYPE_STUB="run.py:Runner") as original:
+        ready(original)
+        theirs = httpx.post(f"{original.url}/predictions", json=body, timeout=60).json()
+    for answer in (ours, theirs):
+        answer["metrics"].pop("predict_time")
+    assert (ours["metrics"], ours["logs"].splitlines()) == (theirs["metrics"], theirs["logs"].splitlines())
+
+
+@pytest.mark.document("cog.19")
+def test_the_document_has_the_training_as_the_old_server_has_it(old_trainer: Original) -> None:
+    with serving("cog_steps", "--workers", "1") as own:
+        ours = own.client.get("/openapi.json").json()
+    theirs = httpx.get(f"{old_trainer.url}/openapi.json", timeout=60).json()
+    assert set(theirs["paths"]) - set(ours["paths"]) == {"/shutdown"}
+    for path in (path for path in theirs["paths"] if "training" in path):
+        for method, operation in theirs["paths"][path].items():
+            own_operation = ours["paths"][path][method]
+            assert own_operation["summary"] == operation["summary"]
+            names = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"]
+            assert [each["name"] for each in own_operation.get("parameters", ())] == names
+    for name in ("TrainingInput", "TrainingRequest", "TrainingResponse", "TrainingOutput"):
+        own_schema, schema = (document["components"]["schemas"][name] for document in (ours, theirs))
+        assert own_schema["title"] == schema["title"]
+        assert own_schema["properties"].keys() == schema["properties"].keys()
+    trained = ours["components"]["schemas"]["TrainingInput"]
+    assert trained == theirs["components"]["schemas"]["TrainingInput"]
+
+
+@pytest.fixture(scope="module")
+def old_trainer() -> Iterator[Original]:
+    python = originals.interpreter("cog-old", "cog==0.9.25", "pydantic<2", "setuptools")
+    with running(python, PACKAGES / "cog_steps") as server:
+        ready(server)
+        yield server

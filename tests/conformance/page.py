@@ -15,19 +15,31 @@ PASSES, SKIPPED, NOT_RUN, FAILS, NO_TEST = STATES = "passes", "skipped", "not ru
 HEAD = """\
 # Conformance
 
-Written by `make conformance`; do not edit. Five documents tell those who write scripts what each platform does. Every
-feature they promise is a row here, in our words, with the lines of the document it comes from and the tests that
-prove it. Platforms whose own server was measured follow: their rows name the part of the server.
+<!-- Written by `make conformance`; do not edit. -->
 
-- **passes**: every test of the row passed when it last ran. **fails**: one did not.
-- **skipped**: a test of the row needs something that was not there; the row says what.
-- **not run**: `make conformance` has yet to run it.
-- **no test**: nothing proves it; the row says what stands in the way.
+Each platform promises something to the people who write scripts for it. Here you see these promises, in our words, and
+the tests that prove that Panglot keeps them. Every dialect has a table, and every row is one promise.
 
-The rows are kept in [tests/conformance](../../tests/conformance), and a test names those it proves:
-`@pytest.mark.document("tiinfer.07")`. The documents are not part of this repository; `PANGLOT_SEED_DOCS` says where
-they lie, and tests that run their listings to the letter are skipped without them.
-[The dialects](../dialects/index.md) say what is deliberately different.
+- The first five dialects have a document of their platform. The column *lines* says where it makes the promise.
+- For the others, the platform's own server was installed and measured. The column *of* says which part a row is about.
+
+| state | meaning |
+| --- | --- |
+| passes | every test of the row passed when it last ran |
+| fails | at least one test failed |
+| skipped | a test needs something that was not there; the row says what |
+| not run | `make conformance` has not run it yet |
+| no test | nothing proves it; the row says why |
+
+What a dialect does differently on purpose, and what it does not support, is on its own page.
+"""
+PROOF = """\
+## How it is proven
+
+A test names the rows that it proves: `@pytest.mark.document("tiinfer.07")`. `make conformance` runs these tests and
+writes this page. The rows are in [tests/conformance](../../tests/conformance). The documents of the platforms are not
+part of this repository. The variable `PANGLOT_SEED_DOCS` names their folder. Without it, tests that run their listings
+word for word are skipped.
 """
 COLUMNS = ("", "feature", "lines", "state", "tests")
 MEASURED = ("", "feature", "of", "state", "tests")
@@ -84,13 +96,19 @@ def _link(test: str) -> str:
 
 def render(rows: list[Row]) -> str:
     """The whole page."""
-    parts = [HEAD, _summary(rows)]
+    parts = [HEAD, _summary(rows), PROOF]
     for document in table.documents():
         cells = [row.cells for row in rows if row.feature in document.features]
-        parts.append(
-            f"## {document.name}\n\n{document.title}.\n\n{_table(COLUMNS if document.file else MEASURED, cells)}"
-        )
+        columns = COLUMNS if document.file else MEASURED
+        parts.append(f"## {document.name}\n\n{document.title}.\n\n{_links(document)}\n\n{_table(columns, cells)}")
     return "\n".join(parts)
+
+
+def _links(document: table.Document) -> str:
+    """Where to read about a dialect, and where its rows and its tests are."""
+    name, rows = document.name, document.listed_in.relative_to(table.ROOT)
+    pages = f"[the dialect](../dialects/{name}.md), [coming from this platform](../coming-from/{name}.md)"
+    return f"Read more: {pages}. Evidence: [its rows](../../{rows}), [its tests](../../tests/{name})."
 
 
 def _summary(rows: list[Row]) -> str:
@@ -98,8 +116,9 @@ def _summary(rows: list[Row]) -> str:
     for document in table.documents():
         states = [row.state for row in rows if row.feature in document.features]
         counts = (str(states.count(state) or "") for state in COUNTED)
-        lines.append((f"[{document.name}](#{document.name})", str(len(states)), *counts))
-    return _table(("document", "features", *COUNTED), lines)
+        page = f"[{document.name}](../dialects/{document.name}.md)"
+        lines.append((page, f"[{len(states)} rows](#{document.name})", *counts))
+    return _table(("dialect", "promises", *COUNTED), lines)
 
 
 def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

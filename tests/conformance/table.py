@@ -49,19 +49,21 @@ class Document:
     title: str
     file: str
     features: tuple[Feature, ...]
+    listed_in: Path = FEATURES
+    """The file of its rows."""
 
 
 def documents() -> list[Document]:
     others = sorted(file for file in FEATURES.parent.glob("*.toml") if file != FEATURES)
-    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in (FEATURES, *others)]
-    return [_document(name, table) for named in tables for name, table in named.items()]
+    tables = [(file, tomllib.loads(file.read_text(encoding="utf-8"))) for file in (FEATURES, *others)]
+    return [_document(name, table, file) for file, named in tables for name, table in named.items()]
 
 
-def _document(name: str, table: dict[str, object]) -> Document:
+def _document(name: str, table: dict[str, object], listed_in: Path) -> Document:
     rows = table["features"]
     assert isinstance(rows, dict)
     features = tuple(Feature(f"{name}.{number}", **row) for number, row in rows.items())
-    return Document(name, str(table["title"]), str(table.get("file", "")), features)
+    return Document(name, str(table["title"]), str(table.get("file", "")), features, listed_in)
 
 
 def features() -> dict[str, Feature]:

@@ -131,10 +131,16 @@ class Platform:
     """Whether a POST to any path of one segment reaches the script."""
     batches: bool = False
     """Whether requests that come at once share a call of the script."""
+    encodes: bool = True
+    """Whether the server writes what the script returns; else the script gives bytes, text or tensors."""
     tells_why: bool = False
     """Whether its answers tell what the script raised."""
     goes_on: bool = False
     """Whether its server of its own lets a call finish that nobody waits for."""
+    accepted: int = 202
+    """The status for a request that has become a job."""
+    of_job: Callable[[Form], Form] = lambda form: form
+    """The answer of a job, where it says more than that of a request."""
     stores_jobs: bool = False
     """Whether every request becomes a job, and those that wait are in the store."""
     python: Callable[[], str] | None = None

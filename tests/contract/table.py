@@ -290,6 +290,7 @@ OF_GRAPHS: dict[str, Any] = {
 
 MEGFLOW_IMAGE = Platform(
     name="megflow_image",
+    encodes=False,
     goes_on=True,
     package="graph",
     file="image.toml",
@@ -303,6 +304,7 @@ MEGFLOW_IMAGE = Platform(
 )
 MEGFLOW_BYTES = Platform(
     name="megflow_bytes",
+    encodes=False,
     goes_on=True,
     package="graph",
     file="bytes.toml",
@@ -322,6 +324,7 @@ def order_as_text(order: Order) -> Asked:
 
 BARE = Platform(
     name="bare",
+    encodes=False,
     package="bare",
     ask=order_as_text,
     answer=lambda number, twice: Form(200, JSON, {"predict": [[number, twice]]}),
@@ -348,6 +351,7 @@ BARE = Platform(
 TRITON = replace(
     BARE,
     name="triton",
+    encodes=False,
     package="triton",
     ask=lambda order: Asked("/predict", as_json({"ORDER": [[json.dumps(order)]]})),
     answer=lambda number, twice: Form(200, JSON, {"RESULT": [[number, twice]]}),
@@ -397,6 +401,7 @@ def processor_error(status: int, text: Any = TEXT) -> Form:
 
 PAIEAS = Platform(
     name="paieas",
+    encodes=False,
     package="paieas",
     ask=lambda order: Asked("/api/predict/orders", as_json(order), OCTETS),
     other_paths=("/api/predict/others", "/api/predict/orders/further", "/test", "/"),
@@ -436,7 +441,7 @@ TORCHSERVE = Platform(
     not_ready={"/ping": Form(500, JSON, {"status": "Unhealthy"})},
     other_method="DELETE",
     broken=Asked("/predictions/orders", b"no form", "multipart/form-data; boundary=b"),
-    undecodable=server_exception(400),
+    undecodable=server_exception(400, "BadRequestException"),
     unauthorized=server_exception(401, "InvalidKeyException"),
     too_large=server_exception(413),
     timeout=server_exception(500, message="Worker died."),
@@ -616,6 +621,7 @@ RUNPOD = Platform(
     name="runpod",
     package="runpod",
     stores_jobs=True,
+    accepted=200,
     ask=lambda order: Asked("/runsync", as_json({"input": order})),
     other_paths=("/v2/any-endpoint/runsync",),
     answer=lambda number, twice: Form(200, JSON, job("COMPLETED", output=result(number, twice))),
@@ -635,7 +641,6 @@ RUNPOD = Platform(
     unknown=Form(404, JSON, {"detail": "Not Found"}),
     wrong_method=Form(405, JSON, {"detail": "Method Not Allowed"}),
     loading=worker_error(503),
-    draining=worker_error(503),
     queue_full=worker_error(429),
 )  # fmt: skip
 
@@ -671,6 +676,7 @@ COG = Platform(
     package="cog",
     ask=prediction_of,
     answer=predicted_by_cog,
+    of_job=lambda form: replace(form, body={**form.body, "id": TEXT, "created_at": TEXT}),
     tells_why=True,
     credentials={"authorization": "Token r8_a-token-of-the-platform"},
     health={"/health-check": cog_health("READY", SET_UP)},

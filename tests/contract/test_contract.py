@@ -137,9 +137,33 @@ def test_a_call_that_nobody_waits_for_ends(desk: Desk, gate: Gate) -> None:
     assert {worker.pid for worker in desk.server.workers()} == workers, "its worker serves on"
 
 
+@pytest.mark.parametrize("act", ["", "fail"])
+def test_a_job(desk: Desk, act: str) -> None:
+    """Any request can be a job; its result is what a client that waits for its end hears."""
+    submitted = desk.ask({"id": 8, **({"op": act} if act else {})}, {**BEARER, "prefer": "respond-async"})
+    assert submitted.status_code == desk.platform.accepted, submitted.text
+    assert submitted.headers["x-panglot-durable"] == "false"
+    job = submitted.headers["location"]
+    wait_until(lambda: desk.server.client.get(job).json()["ended"])
+    answer = desk.server.client.get(f"{job}/result", headers={"x-request-id": ID})
+    expected = desk.platform.failed if act else desk.platform.answer(8, 16)
+    assert desk.platform.of_job(expected).fits(answer)
+
+
 def test_nan(desk: Desk) -> None:
     """What JSON has no word for: null and a warning, or what the platform made of it."""
     assert desk.platform.nan.fits(desk.ask({"id": 1, "op": "nan"}))
+
+
+def test_a_result_that_cannot_be_sent(desk: Desk) -> None:
+    """The log names the function with its file and line, the place in the result and the fix, and no frames of ours."""
+    if not desk.platform.encodes:
+        pytest.skip("the script writes its result itself")
+    mark = len(desk.server.lines)
+    desk.ask({"id": 5, "op": "unsendable"})
+    desk.server.wait_log(r"/\w+\.py:\d+: \w+: the result cannot be sent: .*\(fix: return ", after=mark)
+    assert not [said for said in desk.server.lines[mark:] if "panglot_worker" in said or "Traceback" in said]
+    assert desk.right(6, desk.ask({"id": 6}))
 
 
 def test_unknown_routes(desk: Desk) -> None:
@@ -187,10 +211,18 @@ def test_a_full_queue(desk: Desk, gate: Gate) -> None:
         assert len(waiting) < 50, "nobody was refused"
         waiting.append(desk.later(desk.platform.ask({"id": len(waiting)})))
         wait_until(lambda: waiting[-1].done() or desk.in_progress() == len(waiting))
-    assert replace(desk.platform.queue_full, headers=RETRY).fits(waiting.pop().result())
     gate.open()
+    full = replace(desk.platform.queue_full, headers=RETRY)
+    refused = 0
     for number, future in zip((1000, *range(1, 50)), waiting, strict=False):
-        assert desk.right(number, future.result(AT_ONCE))
+        answer = future.result(AT_ONCE)
+        if answer.status_code == full.status:
+            assert full.fits(answer)
+            refused += 1
+        else:
+            assert desk.right(number, answer)
+    # With several fronts, the one before the last may have been counted in for a moment, until no front took it.
+    assert 1 <= refused <= 2
 
 
 def test_a_life_from_loading_to_draining(opener: Opener, gate: Gate, tmp_path: Path) -> None:

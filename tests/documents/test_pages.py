@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 from panglot.cli.commands import panglot
-from support import mlflow, pages
+from support import pages
 from support.pages import Block, Step
 from support.server import ROOT
 from support.shell_lines import Ran, run_lines
+from support.tutorials import PREPARED
 
 PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in PAGES if path.is_file()}
@@ -30,11 +31,10 @@ REFUSED = 22
 """How curl ends when a server refuses, which is fine where the refusal is shown."""
 
 
-FOREIGN = {"docs/coming-from/mlflow.md": mlflow.python}
-"""Pages whose reader has more installed than we have, and the interpreter that has it."""
-READ = [pytest.param(name, marks=[pytest.mark.rest("needs mlflow")] if name in FOREIGN else []) for name in RUN]
+READ = [pytest.param(name, marks=[pytest.mark.rest("installs more")] if name in PREPARED else []) for name in RUN]
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", READ)
 def test_a_page_from_its_top_to_its_end(name: str, tmp_path: Path) -> None:
     folder, aside = tmp_path / "reader", tmp_path / "aside"
@@ -44,7 +44,7 @@ def test_a_page_from_its_top_to_its_end(name: str, tmp_path: Path) -> None:
             shutil.copytree(ROOT / brought, folder / brought, ignore=shutil.ignore_patterns("__pycache__"))
     pages.keep(BLOCKS[name], aside)
     todo = pages.steps(BLOCKS[name], aside)
-    variables = {"PANGLOT_PYTHON": FOREIGN[name]()} if name in FOREIGN else {}
+    variables = PREPARED[name](folder) if name in PREPARED else {}
     done = run_lines([step.line for step in todo], folder, tmp_path / "lines.sh", **variables)
     for step, ran in zip(todo, done, strict=True):
         check(name, step, ran)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,8 +14,10 @@ import pytest
 from support.browser import browsing
 from support.server import ROOT
 
-BUILD = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(ROOT / "mkdocs.yml")]
+BUILD = [sys.executable, "-m", "mkdocs", "build", "--config-file", str(ROOT / "mkdocs.yml")]
+"""Not with --quiet, which hides warnings from the strict mode too."""
 SWITCH = re.compile(r'<a class="md-header__button language" lang="(\w+)" href="([^"]+)"')
+LARGEST = 25_000_000
 LOADS = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=["']?(https?:)?//""")
 
 
@@ -38,6 +41,11 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     assert not [page for page in pages if LOADS.search(page.read_text())]
 
 
+def test_it_is_small(site: Path) -> None:
+    """The theme puts the whole tree of pages into each page, unless `navigation.prune` is on."""
+    assert sum(file.stat().st_size for file in site.rglob("*") if file.is_file()) < LARGEST
+
+
 def test_every_page_leads_to_the_other_language(site: Path) -> None:
     for page in site.rglob("*.html"):
         if page.name != "404.html":
@@ -53,6 +61,21 @@ def test_every_page_says_of_what_kind_it_is(site: Path) -> None:
     unmarked = {"index.html", "zh/index.html", "404.html", "contributing.html", "security.html", "changelog.html"}
     pages = [page for page in site.rglob("*.html") if str(page.relative_to(site)) not in unmarked]
     assert not [page for page in pages if '<p class="kind">' not in page.read_text()]
+
+
+def test_code_in_a_table_is_not_broken_in_a_word(site: Path) -> None:
+    """On a phone `token_file` is in one piece, a flag does not end after its dashes, and a drawing can be read."""
+    boxes = "[...document.querySelectorAll('article table code')].filter((code) => {1}).map((code) => {0})"
+    with browsing() as browser:
+        browser.resize(390, 844, phone=True, dark=False)
+        browser.open(f"{site.as_uri()}/reference/settings.html")
+        lines = browser.run(
+            f"JSON.stringify({boxes.format('code.getClientRects().length', 'code.textContent.length < 15')})"
+        )
+        assert set(json.loads(lines)) == {1}
+        browser.open(f"{site.as_uri()}/how/fates.html")
+        assert browser.run("document.querySelector('article img').getBoundingClientRect().width") >= 600
+        assert browser.run("document.documentElement.scrollWidth") <= 390
 
 
 def test_it_can_be_read_and_searched_from_files(site: Path) -> None:
@@ -71,4 +94,8 @@ def test_it_can_be_read_and_searched_from_files(site: Path) -> None:
         browser.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup', {key: 't'}))")
         first = "document.querySelector('.md-search-result__link')?.href"
         browser.wait(f"/clients|python/.test({first})", seconds=60)
+        browser.run("document.querySelector('.md-search__input').value = ''")
+        browser.type(".md-search__input", "--max-batch")
+        browser.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup', {key: 'h'}))")
+        browser.wait(f"/batching|settings/.test({first})", seconds=60)
         assert {url.partition(":")[0] for url in browser.requested} <= {"file", "data", "about"}

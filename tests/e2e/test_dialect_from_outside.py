@@ -108,7 +108,7 @@ def test_its_settings_are_its_own(python: Path, package: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("detect.py", "LOOKS_FOR = ''\ndef detect(): ...\n", "detect.py line 2: detect() must take 1 or 2 argument(s)"),
+        ("detect.py", "LOOKS_FOR = ''\ndef detect(): ...\n", "detect.py line 2: detect() must take 1 or 2 arguments"),
         ("contract.py", "x = 1\n", "contract.py must define contract"),
         ("request.py", "def make_request(\n", "request.py line 1"),
         ("worker/__init__.py", None, "worker/__init__.py is missing"),

@@ -117,7 +117,7 @@ def test_the_platforms_own_package_is_used_where_it_is_installed(packages: Calla
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("import workshop\n", "it ends without calling workshop.start({...})"),
+        ("import workshop\n", "the script ends without calling workshop.start({...})"),
         ("import workshop\nprint(undefined)\n", "NameError: name 'undefined' is not defined"),
         ("import workshop\nimport sys\nsys.exit(4)\n", "the script ended the process with exit code 4"),
         ("import workshop\nworkshop.start(\n", "syntax error"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import json
 import subprocess
 import sys
 import time
@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from support import environments
+from support.ports import free_port
 from support.server import PACKAGES, ROOT
 
 
@@ -26,9 +27,7 @@ def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
     environment = tmp_path / "venv"
     environments.install(environments.fresh(environment), str(wheel))
     assert subprocess.run([str(environment / "bin" / "panglot"), "--version"], capture_output=True, text=True).stdout
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     server = subprocess.Popen(
         [str(environment / "bin" / "panglot"), "serve", str(PACKAGES / "stages"), "--port", port],
         cwd=tmp_path,
@@ -46,6 +45,13 @@ def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
             time.sleep(0.1)
         answer = httpx.post(f"http://127.0.0.1:{port}/predict", json={"value": 3})
         assert answer.json()["value"] == 6
+        called = subprocess.run(
+            [str(environment / "bin" / "panglot"), "call", f"http://127.0.0.1:{port}", '{"value": 3}'],
+            capture_output=True,
+            text=True,
+        )
+        assert called.returncode == 0, called.stderr
+        assert json.loads(called.stdout)["answer"]["value"] == 6
         assert httpx.get(f"http://127.0.0.1:{port}/docs").status_code == 200
         assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
     finally:

@@ -72,6 +72,7 @@ NAMES = {
     "/docs/{name}": "/docs/swagger-ui.css",
     "/pages/{name}": "/pages/panglot.css",
     "/samples/{name}": "/samples/x.png",
+    "/progress/{name}": "/progress/some-request",
     "/status/{name}": "/status/some-request",
     **{
         path: path.replace("{id}", "some-job")

@@ -206,6 +206,7 @@ def test_a_system_without_memory_files() -> None:
             assert answer.content == body
 
 
+@pytest.mark.one_front("each front has buffers of its own")
 def test_more_bodies_than_buffers_of_their_size() -> None:
     """Four arena of a mebibyte are taken by uploads that have hardly begun: further bodies travel by the sockets."""
     with serving("landing", "--request-memory", "4MiB", "--max-batch", "4") as server:

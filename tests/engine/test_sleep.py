@@ -12,7 +12,7 @@ from panglot.engine.sleep import last_life
 from panglot.engine.sleep.damping import MOST, SleepDamping
 from panglot.engine.sleep.last_life import LastLife
 from panglot.packages.package import Package
-from panglot.serving.last_lives import MOST_FILES, WHOLE, LastLives, digest
+from panglot.serving.models.last_lives import MOST_FILES, WHOLE, LastLives, digest
 from panglot.settings import Settings, counts
 
 READY = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -75,12 +76,16 @@ class Steps:
         wait_until(done.exists, message=lambda: f"{done} is not there")
 
     def fill(self, server: Server, client: Wire) -> None:
-        """Send what the kernel takes for a client that does not read: that is not the front's to hold."""
-        waiting = -1
-        while (now := unsent(server, client)[0]) > waiting or not waiting:
-            waiting = now
-            self.send(30_000)
-            time.sleep(0.02)
+        """Send what the kernel takes for a client that does not read: that is not the front's to hold.
+
+        It is full when a second passes and nothing more has reached it, though more was sent.
+        """
+        waiting = 0
+        with contextlib.suppress(AssertionError):
+            while True:
+                self.send(30_000)
+                wait_until(lambda waiting=waiting: unsent(server, client)[0] > waiting, 1)
+                waiting = unsent(server, client)[0]
 
 
 def test_a_slow_reader_whose_stream_has_ended_does_not_keep_its_worker(server: Server, tmp_path: Path) -> None:

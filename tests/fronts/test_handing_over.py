@@ -15,7 +15,7 @@ from panglot.fronts import messages, summing
 from panglot.fronts.board import ACCEPTING, BEAT, CLOSED, GIVEN, READY, Board
 from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection
 from panglot.fronts.front_process import FrontProcess
-from panglot.fronts.lent_call import address
+from panglot.fronts.lending.lent_call import address
 from panglot.fronts.log_relay import LogRelay
 from panglot.fronts.reloading import Reloading
 from panglot.fronts.saved_counters import SavedCounters
@@ -255,7 +255,9 @@ def test_fronts_reload_one_after_the_other_and_a_dead_one_holds_up_nobody() -> N
 
 
 def test_the_address_of_a_lent_call_survives_any_head() -> None:
-    assert address(b"3\1a lane\1id\0route\1more") == (3, "a lane", b"id\0route\1more")
-    for head in (b"", b"3", b"3\1lane", b"x\1lane\1head", b"-1\1lane\1head"):
+    assert address(b"3\1\1a lane\1id\0route\1more") == (3, None, False, "a lane", b"id\0route\1more")
+    assert address(b"3\0012.5\1a lane\1id") == (3, 2.5, False, "a lane", b"id")
+    assert address(b"3\0012.5 held\1a lane\1id") == (3, 2.5, True, "a lane", b"id")
+    for head in (b"", b"3", b"3\1\1lane", b"x\1\1lane\1head", b"-1\1\1lane\1head", b"3\1long\1lane\1head"):
         with pytest.raises(WireError):
             address(head)

@@ -127,12 +127,18 @@ def test_the_queue_is_as_long_as_the_server_says_though_all_load_is_on_one_front
     """Two calls run, six wait: of one front's share alone only three would."""
     clients = of_one_front(server, 10)
     with ThreadPoolExecutor(10) as threads:
-        gate = tmp_path / "gate"
-        waiting = [threads.submit(client.post, "/predict", json={"gate": str(gate)}) for client in clients[:8]]
+        gates = [tmp_path / name for name in ("first", "second", *["third"] * 6)]
+        waiting = []
+        for client, gate in zip(clients, gates, strict=False):
+            waiting.append(threads.submit(client.post, "/predict", json={"gate": str(gate)}))
+            if gate.name != "third":
+                # Those that come together wait together, before any of them is begun.
+                wait_until(Path(f"{gate}.begun").exists)
         wait_until(lambda: server.metric("panglot_queue_length") == 6)
         refused = clients[8].post("/predict", json={})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "queue_full")
-        gate.touch()
+        for gate in gates:
+            gate.touch()
         assert {answer.result().status_code for answer in waiting} == {200}
 
 
@@ -170,6 +176,26 @@ def test_a_lent_call_runs_again_when_its_front_dies(server: Server, tmp_path: Pa
         gate.touch()
         busy.gate.touch()
         assert answer.result(30) > 0
+    wait_until(lambda: len(server.fronts()) == 2 and len(server.workers()) == 2)
+
+
+def test_a_lent_call_runs_twice_at_most_though_worker_and_front_die(server: Server, tmp_path: Path) -> None:
+    seen, gate = tmp_path / "seen", tmp_path / "second"
+    with Busy(server, tmp_path) as busy, ThreadPoolExecutor(1) as threads:
+        item = {"id": 1, "seen": str(seen), "gate": str(gate)}
+        answer = threads.submit(busy.client.post, "/predict", json=item)
+        begun = Path(f"{gate}.begun")
+        wait_until(lambda: begun.exists() and begun.read_text() != "")
+        first = int(begun.read_text())
+        psutil.Process(first).kill()
+        wait_until(lambda: begun.read_text() not in ("", str(first)))
+        own = psutil.Process(busy.worker).parent()
+        next(front for front in server.fronts() if front != own).kill()
+        lost = answer.result(30)
+        gate.touch()
+    assert lost.status_code == 503
+    assert lost.json()["error"]["code"] == "place_lost"
+    assert seen.read_text().split() == ["1", "1"]
     wait_until(lambda: len(server.fronts()) == 2 and len(server.workers()) == 2)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import h11
 from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from panglot.engine.call import Call, Fault
 from panglot.web import app
 from panglot.web.front import Front
-from panglot.web.http1.connection import HttpConnection
+from panglot.web.http1.connection import Connections, HttpConnection
 from panglot.web.http1.head import RequestHead
 from panglot_worker.line import wire
 from support.still import StillEngine, still_front, still_model
@@ -93,8 +92,12 @@ class Echo(StillEngine):
         assert call.size == len(self.bodies[-1])
         wire.Head.unpack(call.head)
         answer = wire.Reply(call.id, 200, 0, wire.NO_TIMES, b"application/json", b"{}")
-        asyncio.get_running_loop().call_soon(call.reply, answer)
+        asyncio.get_running_loop().call_soon(self._answer, call, answer)
         return None
+
+    def _answer(self, call: Call, answer: wire.Reply) -> None:
+        call.release()
+        call.reply(answer)
 
 
 @dataclass
@@ -142,7 +145,7 @@ class Pipe(asyncio.Transport):
 
 async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
     still_model(front).engine = engine = Echo()
-    pipe, connection = Pipe(), HttpConnection(front, config, ServerState(), asyncio.get_running_loop())
+    pipe, connection = Pipe(), HttpConnection(front, config, Connections(), asyncio.get_running_loop())
     connection.connection_made(pipe)
     for piece in pieces:
         if pipe.paused:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from panglot.engine.workers.worker import DEAD, Worker
-from panglot_worker.line import wire
+from panglot_worker.line import calls, wire
 from panglot_worker.line.port import FrontGone, Port
 
 GENERATION = 1
@@ -75,7 +75,7 @@ class Told:
         self.notes.append(("free", wire.item_ids(payload)))
 
     def on_call(self, worker: Worker, payload: memoryview) -> None:
-        about, body = wire.described(payload)
+        about, body = calls.read(payload)
         self.notes.append(("call", wire.control(wire.CALL, about), bytes(body)))
 
     def on_metrics(self, deltas: dict[str, float]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -49,7 +48,7 @@ def with_board(use: Callable[[JobBoard], Awaitable[None]]) -> None:
 def test_another_client_s_job_is_not_there_for_any_method() -> None:
     async def use(board: JobBoard) -> None:
         job = await submitted(board, "alice", key="k")
-        bob = JobsOfClient(board, "m", viewer("bob"), OrderedDict())
+        bob = JobsOfClient(board, "m", viewer("bob"))
         assert await bob.find(job) is None
         assert await bob.by_key("k") is None
         assert await bob.wait(job, 30) is None, "at once: nobody waits for it"
@@ -60,7 +59,7 @@ def test_another_client_s_job_is_not_there_for_any_method() -> None:
         assert await bob.cancel(job) is None
         assert await bob.retry(job) is None
         assert await bob.purge() == 0
-        alice = JobsOfClient(board, "m", viewer("alice"), OrderedDict())
+        alice = JobsOfClient(board, "m", viewer("alice"))
         state = await alice.find(job)
         assert state is not None
         assert state.job.state_name == "queued"
@@ -76,10 +75,10 @@ def test_the_token_and_an_administrator_s_key_see_all_jobs_of_the_model() -> Non
     async def use(board: JobBoard) -> None:
         job, other = await submitted(board, "alice"), await submitted(board, "alice", model="n")
         for sees in (viewer(), viewer("root", INFER, ADMIN)):
-            jobs = JobsOfClient(board, "m", sees, OrderedDict())
+            jobs = JobsOfClient(board, "m", sees)
             assert await jobs.find(job) is not None
             assert await jobs.find(other) is None, "a job of another model"
-        assert await JobsOfClient(board, "m", viewer(), OrderedDict()).purge() == 1
+        assert await JobsOfClient(board, "m", viewer()).purge() == 1
 
     with_board(use)
 
@@ -88,7 +87,7 @@ def test_a_client_empties_its_own_queue_alone() -> None:
     async def use(board: JobBoard) -> None:
         await submitted(board, "alice")
         job = await submitted(board, "bob")
-        assert await JobsOfClient(board, "m", viewer("alice"), OrderedDict()).purge() == 1
+        assert await JobsOfClient(board, "m", viewer("alice")).purge() == 1
         state = await board.get(job)
         assert state is not None
         assert state.job.state_name == "queued"

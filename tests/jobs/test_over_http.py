@@ -11,16 +11,20 @@ from typing import Any
 import httpx
 import pytest
 
+from support.fronts import client_of
 from support.server import Server, serving
 
 ASYNC = {"prefer": "respond-async"}
 
 
-@pytest.fixture(scope="module", params=["memory", "folder"])
+@pytest.fixture(scope="module", params=["memory", "folder", "first front", "second front", "second front, folder"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("jobs") / "jobs"
-    flags = ("--jobs", str(folder)) if request.param == "folder" else ()
+    flags = ("--jobs", str(folder)) if "folder" in request.param else ()
+    flags += ("--fronts", "2") if "front" in request.param else ()
     with serving("job_steps", "--workers", "2", "--jobs-attempts", "1", *flags) as server:
+        if "front" in request.param:
+            server.client = client_of(server, int("second" in request.param))
         yield server
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from panglot.jobs.job import CANCELLED, DONE, JobTrouble
 from support import job_writer, power_cuts
+from support.job_promises import half_written, unkept
 from support.job_store import Opened
 from support.power_cuts import Operation
 from support.server import ROOT
@@ -87,41 +87,6 @@ def broken_promises(done: Recording, folder: Path, chance: random.Random) -> lis
     finally:
         opened.store.close()
         shutil.rmtree(target)
-
-
-def unkept(opened: Opened, promises: list[list[str]]) -> list[str]:
-    jobs = {job.id: job for job in opened.read("listed", (), "", 0, 1000)}
-    waiting = {event.id for event in opened.read("due_webhooks", 9e12, 1000)}
-    broken = []
-    for word, name in promises:
-        if word == job_writer.TOLD:
-            broken += [f"{name} is told again"] if name in waiting else []
-            continue
-        job = jobs.get(name)
-        expected = {job_writer.ANSWERED: DONE, job_writer.CANCELLED: CANCELLED}.get(word)
-        if job is None:
-            broken.append(f"{name} is lost")
-        elif expected is not None and job.state != expected:
-            broken.append(f"{name} is not {word} any more")
-    return broken
-
-
-def half_written(opened: Opened) -> list[str]:
-    """Jobs that are there, and whose body or answer is not."""
-    broken = [sentence for sentence in opened.report if "damaged" in sentence or "missing" in sentence]
-    for job in opened.read("listed", (DONE,), "", 0, 1000):
-        try:
-            answer = opened.read("answer", job.id)
-        except JobTrouble as trouble:
-            broken.append(str(trouble))
-        else:
-            broken += [] if answer.body == job_writer.answer_of(job.id) else [f"{job.id} has another answer"]
-    for claimed in opened.write("claim", "m", 1000):
-        if claimed.body != job_writer.body_of(claimed.job.id):
-            broken.append(f"{claimed.job.id} has another body")
-    for job in opened.read("listed", (), "", 0, 1000):
-        broken += [f"{job.id}: {job.error['message']}"] if job.error else []
-    return broken
 
 
 def test_every_promise_is_kept_after_a_power_cut_at_any_moment(library: Path, tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def test_after_a_kill_every_accepted_job_is_there(tmp_path: Path) -> None:
     assert again.store.counts[("m", QUEUED)] == 2
     assert again.store.counts[("m", RUNNING)] == 0
     assert again.read("answer", done.id).body == LARGE
-    assert "1 files of bodies" in again.report[0]
+    assert "1 file of bodies" in again.report[0]
     assert len(list((tmp_path / "copy" / "bodies").iterdir())) == 2
     # The one that ran comes first, as it was accepted first.
     assert [claimed.job.id for claimed in again.write("claim", "m", 5)] == [running.id, queued.id]
@@ -272,7 +272,8 @@ def test_a_clean_end_leaves_the_jobs_as_they_were(tmp_path: Path) -> None:
 def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     code = (
-        "from pathlib import Path; from panglot.jobs.store import JobStore; from panglot.jobs.job import JobLimits\n"
+        "from pathlib import Path; from panglot.jobs.storage.store import JobStore\n"
+        "from panglot.jobs.job import JobLimits\n"
         f"JobStore(Path({str(tmp_path)!r}), JobLimits(1, 1, 1)).open()"
     )
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -379,7 +380,7 @@ FULL_DISK = """
 import queue, sys
 from pathlib import Path
 from panglot.jobs.job import DISK, DONE, JobTrouble, JobLimits, NewJob, JobOutcome, new_id
-from panglot.jobs.store import JobStore
+from panglot.jobs.storage.store import JobStore
 
 store = JobStore(Path(sys.argv[1]) / "jobs", JobLimits(10**6, 10**10, 10**6))
 store.open()

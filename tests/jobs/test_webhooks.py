@@ -15,7 +15,7 @@ import pytest
 
 from panglot.jobs.board import JobBoard
 from panglot.jobs.job import DONE, DueWebhook, JobLimits, JobOutcome, NewJob, Webhook, new_id
-from panglot.jobs.webhooks import WebhookSender, refusal, secrets_of, signature
+from panglot.jobs.webhooks.sending import WebhookSender, refusal, secrets_of, signature
 from support.receiver import Receiver, receiving
 from support.server import PACKAGES, Server, serving, wait_until
 

@@ -115,7 +115,7 @@ def test_the_range_is_shown_on_the_page(server: Server) -> None:
     with browsing() as browser:
         browser.open(server.url + "/status")
         browser.wait("document.querySelector('.workers .hint').innerText.includes('1 of 1:4')")
-        last = browser.run("document.querySelector('.more-and-fewer-workers tbody tr').innerText")
+        last = browser.run("document.querySelector('.sizes tbody tr').innerText")
         assert "→ 1" in last
         assert "1 was enough for" in last
 

@@ -40,7 +40,7 @@ def test_json_lines_of_a_failure_have_its_traceback_apart() -> None:
         server.stop()
         (line,) = [line for line in map(json.loads, server.lines) if line["level"] == "error"]
     assert (line["package"], line["worker"], line["request_id"]) == ("results", 0, "job-2")
-    assert line["message"] == "request job-2: the script failed on this request; the server's log says why"
+    assert line["message"] == "request job-2: the script failed on this request"
     assert line["traceback"].startswith("Traceback (most recent call last):\n")
     assert line["traceback"].endswith("RuntimeError: secret detail")
 

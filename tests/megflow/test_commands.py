@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from support.graph_command import Command
+from support.ports import free_port
 from support.server import ROOT, serving
 
 EXAMPLE = ROOT / "examples" / "megflow"
@@ -129,11 +130,7 @@ def test_the_address_of_the_platform_needs_a_token() -> None:
 
 @pytest.mark.document("megflow.10")
 def test_the_port_is_the_graphs_own_unless_another_is_given(tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "digits").symlink_to(EXAMPLE / "digits")
     text = (EXAMPLE / "digits" / "digits.toml").read_text().replace("8084", str(port))
     (tmp_path / "own.toml").write_text(text)

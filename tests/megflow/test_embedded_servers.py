@@ -215,6 +215,6 @@ def test_the_small_front_needs_nothing_but_an_old_standard_library() -> None:
     python = interpreters.found().get("3.8")
     if python is None:
         pytest.skip("there is no CPython 3.8 here")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import panglot_worker.dialects.megflow.small_front"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import panglot_worker.dialects.megflow.servers.small_front"
     done = subprocess.run([python, "-c", code, ROOT / "src"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

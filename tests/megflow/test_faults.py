@@ -169,7 +169,7 @@ def test_graphs_are_replicated_by_workers() -> None:
 
 def test_a_stop_answers_what_is_in_the_graph() -> None:
     with serving("megflow_faults") as server, ThreadPoolExecutor(4) as pool, server.new_client() as client:
-        open_requests = [pool.submit(client.post, "/analyze/bytes", content=b"sleep 0.3") for _ in range(4)]
+        open_requests = [pool.submit(client.post, "/analyze/bytes", content=b"sleep 1.5") for _ in range(4)]
         wait_until(lambda: server.metric("panglot_requests_in_progress") == 4)
         assert server.stop() == 0
         assert [request.result().text for request in open_requests] == ["slept"] * 4

@@ -151,6 +151,7 @@ def test_an_interpreter_without_mlflow_is_named_with_the_fix() -> None:
 # The signature
 
 
+@pytest.mark.document("mlflow.25")
 def test_the_saved_request_is_the_example_as_rows_with_names() -> None:
     package = dialects.discover(PACKAGES / "mlflow_signature")
     rows = [{"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 3.0}]
@@ -164,6 +165,7 @@ def test_the_saved_request_is_the_example_as_rows_with_names() -> None:
     assert answered["properties"]["predictions"] == {"type": "array", "items": {"type": "number"}}
 
 
+@pytest.mark.document("mlflow.25")
 def test_an_example_is_made_from_the_signature() -> None:
     made = example_of(dialects.discover(PACKAGES / "mlflow_types"))["dataframe_records"][0]
     assert made["n"] == 1
@@ -181,6 +183,7 @@ def test_a_chat_is_described_as_it_is_sent() -> None:
     assert "predictions" not in str(api["response_schema"])
 
 
+@pytest.mark.document("mlflow.25")
 def test_an_input_example_of_an_older_mlflow(tmp_path: Path) -> None:
     text = (
         FLAVOR

@@ -86,6 +86,7 @@ def test_columns_that_are_missing_are_400(signature: Server) -> None:
 # Further routes
 
 
+@pytest.mark.document("mlflow.28")
 @pytest.mark.parametrize(
     "path", ["/serving-endpoints/mlflow_signature/invocations", "/model/mlflow_signature/1/invocations"]
 )
@@ -93,6 +94,7 @@ def test_routes_of_databricks(signature: Server, path: str) -> None:
     assert signature.client.post(path, json=ROW).json() == {"predictions": [3.0]}
 
 
+@pytest.mark.document("mlflow.28")
 def test_an_endpoint_that_does_not_exist(signature: Server) -> None:
     answer = signature.client.post("/serving-endpoints/other/invocations", json=ROW)
     assert answer.status_code == 404
@@ -110,6 +112,7 @@ def test_requests_of_azure(signature: Server, data: Any) -> None:
     assert answer.json() == [6.0]
 
 
+@pytest.mark.document("mlflow.19")
 def test_requests_of_azure_without_a_signature(anything: Server) -> None:
     assert anything.client.post("/score", json={"input_data": [[1, 2], [3, 4]]}).json() == [3, 7]
     answer = anything.client.post("/score", json={"inputs": [[1]]})
@@ -120,6 +123,7 @@ def test_requests_of_azure_without_a_signature(anything: Server) -> None:
 # What is known about the model
 
 
+@pytest.mark.document("mlflow.25")
 def test_the_example_and_the_schema_are_shown(signature: Server) -> None:
     page = signature.client.get("/openapi.json").json()
     body = page["paths"]["/invocations"]["post"]["requestBody"]["content"]["application/json"]
@@ -138,6 +142,7 @@ def test_a_failure_of_the_model_is_in_the_log_and_that_of_a_client_is_not(anythi
     assert "Received dictionary" not in "\n".join(anything.lines[mark:])
 
 
+@pytest.mark.document("mlflow.14")
 def test_exceptions_of_mlflow_have_their_own_status(anything: Server) -> None:
     answer = order(anything, "absent")
     assert answer.status_code == 404
@@ -151,12 +156,14 @@ def test_limits_of_json(anything: Server) -> None:
     assert order(anything, "scalar").json() == {"predictions": 3}
 
 
+@pytest.mark.document("mlflow.24")
 def test_nan_is_null_with_a_warning(anything: Server) -> None:
     answer = order(anything, "nans")
     assert answer.text == '{"predictions": [1.0, null, null]}'
     assert answer.headers["x-panglot-warning"] == "nan: 2 values replaced by null"
 
 
+@pytest.mark.document("mlflow.24")
 def test_nan_as_on_the_platform() -> None:
     with mlflow.ours("mlflow_any", "--nan", "platform") as server:
         assert order(server, "nans").text == '{"predictions": [1.0, NaN, Infinity]}'
@@ -188,6 +195,7 @@ def failing(package: Path) -> str:
         return server.log
 
 
+@pytest.mark.document("mlflow.26")
 def test_a_module_that_is_missing_is_named(tmp_path: Path) -> None:
     package = shutil.copytree(PACKAGES / "mlflow_loader", tmp_path / "model")
     loader = package / "code" / "house_loader.py"
@@ -197,6 +205,7 @@ def test_a_module_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "code_paths" in log
 
 
+@pytest.mark.document("mlflow.26")
 def test_a_model_whose_code_fails_is_named_with_its_line(tmp_path: Path) -> None:
     package = shutil.copytree(PACKAGES / "mlflow_any", tmp_path / "model")
     (package / "model.py").write_text("import mlflow\n\n1 / 0\n")
@@ -216,4 +225,4 @@ def test_a_model_that_changes_is_loaded_anew(tmp_path: Path) -> None:
         assert server.client.post("/invocations", json=request).json() == {"predictions": [6.0]}
         text = (package / "model.py").read_text().replace("sum(", "max(")
         server.change(lambda: (package / "model.py").write_text(text))
-        wait_until(lambda: server.client.post("/invocations", json=request).json() == {"predictions": [3.0]})
+        wait_until(lambda: server.client.post("/invocations", json=request).json() == {"predictions": [3.0]}, 120)

@@ -34,6 +34,7 @@ def test_run_with_values_and_files_in_the_form_that_fits(tmp_path: Path) -> None
         ), done.stdout + done.stderr
 
 
+@pytest.mark.document("mlflow.27")
 def test_inspect_shows_the_signature_and_the_versions() -> None:
     done = panglot("inspect", str(EXAMPLE))
     for said in ("float64 [-1, 64]", "digit: long", "places: long", "mlflow 3.17.2", "POST /invocations"):

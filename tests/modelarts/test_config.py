@@ -134,7 +134,7 @@ def test_where_the_files_may_lie(tmp_path: Path, place: str) -> None:
 def test_a_script_of_another_name_is_known_by_its_imports(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SERVICE)
     facts = inspected(tmp_path / "mine.py")
-    assert (facts["dialect"], facts["why"]) == ("modelarts", ["mine.py:4 defines Service over SingleNodeService"])
+    assert (facts["dialect"], facts["why"]) == ("modelarts", ["mine.py:4 defines class Service(SingleNodeService)"])
 
 
 MODEL_PATHS = [

@@ -96,7 +96,7 @@ def test_pytorch_without_a_script_gives_it_pictures(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", VISION, str(tmp_path / "bright.onnx")], check=True, timeout=60)
     with serving(tmp_path) as server:
         assert server.client.post("/", files={"images": ("a.png", grey(100))}).json() == {"mean": [100.0]}
-        server.wait_log("for a line to try here: put a request.json")
+        server.wait_log("for a command to try here: put a request.json")
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_config_json_says_it_better(tmp_path: Path, saved_models: Path) -> None:
     }
     about = config("TensorFlow", apis=[{"url": "/", "request": request}])
     with serving(package(tmp_path, OF_FILES, about)) as server:
-        server.wait_log("for a line to try here: put a request.json")
+        server.wait_log("for a command to try here: put a request.json")
         form = server.client.get("/openapi.json").json()["paths"]["/"]["post"]["requestBody"]["content"]
         assert "mine" in json.dumps(form["multipart/form-data"])
 

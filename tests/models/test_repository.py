@@ -91,9 +91,9 @@ def test_a_new_version_serves_before_the_old_one_goes(server: Server, tmp_path: 
             assert change(server, "echo", "load").status_code == 200
             assert server.client.post("/models/echo/predict", json=0).json()["model"] == f"v{number}"
             assert server.client.post(f"/models/echo/versions/{number - 1}/predict", json=0).status_code == 404
-    last = 1 + times(3, 30)
+        last = 1 + times(3, 30)
+        wait_until(lambda: load.answers[f"v{last}"])
     assert set(load.answers) <= {f"v{number}" for number in range(1, last + 1)}, load.answers
-    assert load.answers[f"v{last}"] > 0
     wait_until(lambda: len(server.workers()) == 2, 30)
     assert index(server) == {("echo", str(last)): ("READY", ""), ("other", "1"): ("READY", "")}
 
@@ -104,6 +104,7 @@ def test_changed_files_are_served_after_a_load(server: Server, tmp_path: Path) -
         (tmp_path / "other" / "panglot.toml").write_text("workers = 2\n")
         assert change(server, "other", "load").status_code == 200
         assert server.client.post("/models/other/predict", json=1).json()["model"] == "changed"
+        wait_until(lambda: load.answers["changed"])
     assert set(load.answers) == {"other", "changed"}
     assert server.metric("panglot_requests_total", model="other", route="/predict") >= sum(load.answers.values())
 
@@ -161,6 +162,18 @@ def test_a_version_that_cannot_be_loaded_leaves_the_old_one(server: Server, tmp_
     # Whoever may not load models is not told of files and programs of this machine.
     assert index(server)["broken", ""] == ("UNAVAILABLE", WITHHELD)
     assert server.ready() == 200
+
+
+def test_versions_are_loaded_all_or_none(server: Server, tmp_path: Path) -> None:
+    write_model(tmp_path / "echo" / "1", says="changed")
+    write_model(tmp_path / "echo" / "2", body="raise ValueError('no weights')\n\n\ndef predict(x): pass\n")
+    (tmp_path / "echo" / "config.pbtxt").write_text("version_policy: { all {} }\n")
+    assert change(server, "echo", "load").status_code == 400
+    assert server.client.post("/models/echo/predict", json=1).json()["model"] == "v1"
+    write_model(tmp_path / "echo" / "2", says="v2")
+    assert change(server, "echo", "load").status_code == 200
+    assert server.client.post("/models/echo/versions/1/predict", json=1).json()["model"] == "changed"
+    assert server.client.post("/models/echo/predict", json=1).json()["model"] == "v2"
 
 
 @pytest.fixture(scope="module")

@@ -93,10 +93,10 @@ def test_bad_input_is_told_in_words_and_harms_nobody(
 ) -> None:
     cut_off = pictures[1].read_bytes()[:200]
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"content": b"just a text", "headers": {"content-type": "text/plain"}}, "no picture"),
+        ({"content": b"just a text", "headers": {"content-type": "text/plain"}}, "not an image"),
         ({"content": b""}, "empty"),
         ({"files": {"image": ("a.jpg", b"")}}, "empty"),
-        ({"content": cut_off, "headers": {"content-type": "image/png"}}, "cannot be read as a picture"),
+        ({"content": cut_off, "headers": {"content-type": "image/png"}}, "cannot be read as an image"),
         ({"files": {"a": ("a.jpg", cut_off), "b": ("b.jpg", cut_off)}}, "no input 'a'"),
         ({"content": b'{"image": 5}', "headers": JSON}, "must be a file"),
         ({"content": b'{"image": "%%%"}', "headers": JSON}, "not valid base64"),

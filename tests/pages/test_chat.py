@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from panglot.tools.scaffold import create
 from support.browser import Browser
 from support.server import Server, serving
 
@@ -71,6 +72,35 @@ def test_an_answer_streams_as_markdown_that_cannot_harm(browser: Browser) -> Non
     assert browser.complaints == []
 
 
+def test_markdown_as_models_write_it(browser: Browser) -> None:
+    """Bold in italics, entities, lists in lists with their own bullets, and lists of what is to be done."""
+    text = "*so **very** good*, 1 &lt; 2 &amp;amp; `&lt;`\n\n- one\n  - two\n\n* [ ] to do\n* [x] done"
+    say(browser, f"say {text}")
+    said = f"{LAST}.querySelector('.markdown')"
+    assert browser.run(f"{said}.querySelector('em').innerText") == "so very good"
+    assert browser.run(f"{said}.querySelector('em strong').innerText") == "very"
+    assert browser.run(f"{said}.querySelector('p').innerText") == "so very good, 1 < 2 &amp; &lt;"
+    bullets = f"[...{said}.querySelectorAll('ul')].map((one) => getComputedStyle(one).listStyleType)"
+    assert browser.run(bullets)[:2] == ["disc", "circle"]
+    tasks = browser.run(f"[...{said}.querySelectorAll('.task')].map((one) => one.innerText)")
+    assert tasks == ["☐ to do", "☑ done"]
+
+
+def test_an_empty_chat_is_in_the_middle_and_the_bar_says_which_is_open(browser: Browser) -> None:
+    heights = browser.run(
+        "['.talk', '.talk .heading', '.suggestions'].map((one) => document.querySelector(one).getBoundingClientRect())"
+        ".map(({ top, bottom, left, right }) => [top, bottom, (left + right) / 2])"
+    )
+    talk, heading, suggestions = heights
+    above, below = heading[0] - talk[0], talk[1] - suggestions[1]
+    assert abs(above - below) < 40
+    assert [round(one[2] / 10) for one in heights] == [round(talk[2] / 10)] * 3
+    assert browser.run("document.querySelector('.chat-title').innerText") == ""
+    say(browser, "who")
+    assert browser.run("document.querySelector('.chat-title').innerText") == "who"
+    assert browser.run("getComputedStyle(document.querySelector('.talk')).display") == "block"
+
+
 def test_system_prompt_and_parameters_are_sent(browser: Browser) -> None:
     press(browser, "Settings")
     browser.type(".drawer textarea", "Be brief")
@@ -85,8 +115,20 @@ def test_system_prompt_and_parameters_are_sent(browser: Browser) -> None:
     assert "temperature=0.2" in code
 
 
+def test_an_answer_may_come_whole(browser: Browser) -> None:
+    """Streaming is on until somebody switches it off, and then code for `openai` does not stream either."""
+    press(browser, "Settings")
+    switch = "document.querySelector('.drawer [role=switch]')"
+    assert browser.run(f"{switch}.checked")
+    browser.run(f"{switch}.click()")
+    shown = say(browser, "say **whole**")
+    assert browser.run(f"{LAST}.querySelector('strong').innerText") == "whole"
+    assert "token" in shown
+    assert "first word" not in shown
+    assert "stream" not in browser.run("document.querySelector('.drawer .snippet pre').textContent")
+
+
 def test_the_code_for_openai_runs_as_pasted(browser: Browser) -> None:
-    pytest.importorskip("openai")
     press(browser, "Settings")
     say(browser, "who")
     code = browser.run("document.querySelector('.drawer .snippet pre').textContent")
@@ -123,6 +165,41 @@ def test_pictures_are_sent_where_the_script_takes_them(browser: Browser, tmp_pat
     browser.wait("!!document.querySelector('.chosen img')")
     assert "I see 1 picture" in say(browser, "what is it")
     assert browser.run("document.querySelectorAll('.bubble.user img').length") == 1
+
+
+def test_examples_of_the_package_are_first_messages(browser: Browser) -> None:
+    texts = browser.run("[...document.querySelectorAll('.suggestions button')].map((one) => one.innerText)")
+    assert texts == ["How do I count lines?", "who"]
+    browser.run("document.querySelectorAll('.suggestions button')[1].click()")
+    browser.wait(f"{DONE} > 0", 30)
+    assert "system: Be brief" in browser.run(f"{LAST}.innerText")
+    assert browser.run("document.querySelector('.suggestions').hidden")
+    press(browser, "New chat")
+    assert browser.run("document.querySelector('.suggestions').hidden") is False
+
+
+def test_the_request_of_a_new_chat_is_its_first_message(browser: Browser, tmp_path: Path) -> None:
+    create("plain", tmp_path / "greeter", kind="chat")
+    (tmp_path / "greeter" / "request.json").write_text('{"messages": [{"role": "user", "content": "Good evening"}]}')
+    with serving(tmp_path / "greeter") as greeter:
+        browser.open(greeter.url)
+        browser.wait("document.querySelector('.suggestions')?.innerText === 'Good evening'")
+        browser.click(".suggestions button")
+        browser.wait(f"{DONE} > 0", 30)
+        assert "You said: Good evening" in browser.run(f"{LAST}.innerText")
+
+
+def test_a_chat_by_the_keyboard_alone(browser: Browser) -> None:
+    """The field has the focus at once; from there Tab reaches what can be done with the answer."""
+    assert browser.run("document.activeElement.matches('.composer textarea')")
+    say(browser, "who")
+    assert browser.run("document.activeElement.matches('.composer textarea')")
+    reached = []
+    for _ in range(30):
+        browser.press("Tab")
+        reached.append(browser.run("document.activeElement.innerText || document.activeElement.type || ''"))
+    for words in ("New chat", "Settings", "Copy", "Edit", "Retry", "file", "Playground"):
+        assert words in reached, reached
 
 
 def test_the_history_stays_in_the_browser(browser: Browser, server: Server) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from support import environments
 from support.browser import Browser
-from support.playground import choose_route, code, press, put, run, run_as_pasted, status, visit
+from support.playground import choose_route, code, languages, press, put, run, run_as_pasted, status, visit
 from support.server import PACKAGES, ROOT, Server, serving
 
 TOKEN = "a secret of mine"
@@ -35,16 +34,27 @@ def server() -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(("model", "expected"), [("digits", "probabilities"), ("words", "fox")])
-def test_tritonclient_with_a_token(model: str, expected: str, server: Server, browser: Browser) -> None:
-    """Numbers for one model, texts for the other; the answers are printed, and not only their names."""
-    browser.open(f"{server.url}/?model={model}")
+def enter(browser: Browser, address: str) -> None:
+    browser.open(address)
     browser.wait("!!document.querySelector('#token, form.request')")
     if browser.run("!!document.querySelector('#token')"):
         browser.type("#token", TOKEN)
         browser.run("document.querySelector('#token').form.requestSubmit()")
         browser.wait("!!document.querySelector('form.request')", 30)
+
+
+def test_one_of_several_models_with_a_token(server: Server, browser: Browser) -> None:
+    enter(browser, f"{server.url}/?model=words")
+    run(browser)
+    assert languages(browser) == ["curl", "Python", "panglot.Client", "JavaScript"]
+    run_as_pasted(browser, ROOT, "fox", token=TOKEN)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("model", "expected"), [("digits", "probabilities"), ("words", "fox")])
+def test_tritonclient_with_a_token(model: str, expected: str, server: Server, browser: Browser) -> None:
+    """Numbers for one model, texts for the other; the answers are printed, and not only their names."""
+    enter(browser, f"{server.url}/?model={model}")
     choose_route(browser, f"/v2/models/{model}/infer")
     browser.wait("document.querySelector('.request textarea')?.value.includes('datatype')")
     assert expected in run(browser)
@@ -57,13 +67,13 @@ def test_tritonclient_with_a_token(model: str, expected: str, server: Server, br
 
 def test_awkward_texts_and_large_numbers(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(SCRIPT)
-    said = json.dumps({"said": [AWKWARD]}, separators=(",", ":"))[1:-1]
     with serving(tmp_path) as server:
         visit(browser, server.url)
         put(browser, ".request .json textarea", "[12345678901234567, 2]")
         assert "HOME" in run(browser)
         assert "12345678901234567" in browser.run("document.querySelector('.result').textContent")
-        run_as_pasted(browser, tmp_path, said)
+        run_as_pasted(browser, tmp_path, [AWKWARD])
+        assert "panglot.Client" in languages(browser)
         run_as_pasted(browser, tmp_path, "12345678901234567")
 
 
@@ -83,8 +93,37 @@ def test_several_files_with_awkward_names(browser: Browser, tmp_path: Path) -> N
         browser.wait("document.querySelectorAll('.request .file').length === 2")
         assert "evil" in run(browser)
         assert status(browser) == "200"
-        run_as_pasted(browser, tmp_path, json.dumps(["it's; type=evil.txt", 5], separators=(",", ":")))
-        run_as_pasted(browser, tmp_path, json.dumps(AWKWARD))
+        run_as_pasted(browser, tmp_path, ["it's; type=evil.txt", 5])
+        run_as_pasted(browser, tmp_path, [[names[0].replace('"', "%22"), 5], [names[1], 5], AWKWARD])
+
+
+SOUND = """
+import io
+import wave
+
+from panglot import Response
+
+
+def predict(seconds: float = 0.1):
+    file = io.BytesIO()
+    with wave.open(file, "wb") as wav:
+        wav.setnchannels(1), wav.setsampwidth(2), wav.setframerate(8000)
+        wav.writeframes(bytes(range(256)) * int(seconds * 62.5))
+    return Response(file.getvalue(), content_type="audio/wav")
+"""
+
+
+def test_a_binary_answer_is_written_to_a_file(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(SOUND)
+    here = tmp_path / "here"
+    here.mkdir()
+    with serving(tmp_path) as server:
+        visit(browser, server.url)
+        run(browser)
+        assert browser.run("!!document.querySelector('.result audio')")
+        (tmp_path / "answer.wav").write_bytes(server.predict({"seconds": 0.1}).content)
+        assert languages(browser) == ["curl", "Python", "panglot.Client", "JavaScript"]
+        run_as_pasted(browser, here, tmp_path / "answer.wav")
 
 
 def test_a_stream(browser: Browser, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How all pages look: on phones and wide screens, by day and by night, and to those who do not see them."""
+"""How all pages look, see `support.looks`, and whether they can be used by the keyboard alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import pytest
 
 from panglot.tools.scaffold import create
 from support.browser import Browser, browsing
-from support.server import Server, serving
+from support.looks import LANGUAGES, Kind, look
+from support.server import PACKAGES, Server, serving
 
-SIZES = ((2560, 1400, False), (1280, 900, False), (390, 844, True), (360, 740, True))
-READY = {
-    "/": "!!document.querySelector('form.request')",
-    "/status": "document.querySelectorAll('tr[data-id]').length > 0",
-    "/videos": "!!document.querySelector('form.request')",
-    "/graph": "!!document.querySelector('.graph svg .node')",
-}
+# Servers
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +23,37 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("documented_json", "--dev") as server:
-        for text in ("a fox", "fail"):
-            server.predict({"text": text, "labels": ["fox"], "options": None})
+    with serving("documented_json", "--dev", "--workers", "1:2") as server:
+        for text in ("fox", "fail"):
+            server.predict({"text": text, "labels": ["fox"], "options": None}, headers={"x-request-id": f"of-{text}"})
+        yield server
+
+
+@pytest.fixture(scope="module")
+def several() -> Iterator[Server]:
+    with serving("documented_json", f"parrot={PACKAGES / 'chat'}") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def chat() -> Iterator[Server]:
+    with serving("pages_chat") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def jobs() -> Iterator[Server]:
+    with serving("job_steps", "--on-leave", "interrupt") as server:
+        for body in ({"steps": 1}, {"steps": 600, "pause": 1}, {"steps": 5}):
+            server.predict(body, headers={"prefer": "respond-async"})
+        yield server
+        for job in server.client.get("/jobs").json()["jobs"]:
+            server.client.delete(f"/jobs/{job['id']}")
+
+
+@pytest.fixture(scope="module")
+def closed() -> Iterator[Server]:
+    with serving("documented_json", env={"PANGLOT_TOKEN": "secret"}) as server:
         yield server
 
 
@@ -42,52 +65,111 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def looked_at(browser: Browser, server: Server, path: str) -> None:
-    """Open the page in every size by day and by night; nothing is cut off, and axe-core finds nothing."""
-    grounds = set()
-    for dark in (False, True):
-        for width, height, phone in SIZES:
-            browser.resize(width, height, phone=phone, dark=dark)
-            browser.open(server.url + path)
-            browser.wait(READY[path])
-            if path == "/":
-                browser.click("form.request .primary")
-                browser.wait("!!document.querySelector('.facts')")
-            assert browser.run("document.documentElement.scrollWidth") <= width, (path, width)
-        grounds.add(browser.run("getComputedStyle(document.body).backgroundColor"))
-        browser.resize(1280, 900, dark=dark)
-        assert browser.axe() == [], (path, dark)
-    assert len(grounds) == 2
+# Pages
 
 
-@pytest.mark.parametrize("path", ["/", "/status"])
-def test_pages_of_every_server(path: str, server: Server, browser: Browser) -> None:
-    browser.complaints.clear()
-    looked_at(browser, server, path)
-    assert browser.complaints == []
+def run_once(browser: Browser) -> None:
+    browser.click("form.request .primary")
+    browser.wait("!!document.querySelector('.facts')")
 
 
-@pytest.mark.parametrize("path", ["/videos", "/graph"])
-def test_pages_of_graphs(path: str, videos: Server, browser: Browser) -> None:
-    browser.complaints.clear()
-    looked_at(browser, videos, path)
-    assert browser.complaints == []
+def open_row(browser: Browser) -> None:
+    browser.click("tr[data-id=of-fail] button")
+    browser.wait("!!document.querySelector('.detail:not([hidden]) .log')")
 
 
-def test_logging_in(browser: Browser) -> None:
-    with serving("documented_json", env={"PANGLOT_TOKEN": "secret"}) as server:
-        for dark in (False, True):
-            browser.resize(390, 844, phone=True, dark=dark)
-            browser.open(server.url)
-            browser.wait("!!document.querySelector('#token')")
-            assert browser.run("document.documentElement.scrollWidth") <= 390
-            assert browser.axe() == []
+def talk(browser: Browser) -> None:
+    browser.type(".composer textarea", "How do I count lines?")
+    browser.press("Enter")
+    browser.wait("Number(document.querySelector('.messages').dataset.done ?? 0) > 0", 30)
+
+
+def talk_with_settings(browser: Browser) -> None:
+    talk(browser)
+    browser.run("[...document.querySelectorAll('.chat-bar button')].at(-1).click()")
+    browser.wait("!!document.querySelector('.drawer:not([hidden]) .snippet')")
+
+
+OF_PACKAGE = frozenset({"documented_json", "Scores a text against labels", "text", "labels", "options", "fox", "dog"})
+OPTIONS = frozenset({"temperature", "max_tokens", "top_p"})
+KINDS = {
+    "playground": Kind(
+        "server", "/", "!!document.querySelector('form.request')", run_once, OF_PACKAGE | {"a quick brown fox"}
+    ),
+    "status": Kind(
+        "server", "/status", "document.querySelectorAll('tr[data-id]').length > 1", open_row, OF_PACKAGE | {"/predict"}
+    ),
+    "home": Kind("several", "/", "document.querySelectorAll('.card').length === 2"),
+    "chat": Kind("chat", "/", "!!document.querySelector('.composer')", talk, OPTIONS),
+    "drawer": Kind("chat", "/", "!!document.querySelector('.composer')", talk_with_settings, OPTIONS),
+    "jobs": Kind(
+        "jobs", "/jobs", "document.querySelectorAll('tr[data-id]').length === 3", data=frozenset({"job_steps"})
+    ),
+    # The token is asked for by a 401.
+    "login": Kind("closed", "/", "!!document.querySelector('#token')", complaints=frozenset({"401"})),
+    "videos": Kind("videos", "/videos", "!!document.querySelector('form.request')"),
+    "graph": Kind("videos", "/graph", "!!document.querySelector('.graph svg .node')"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page(kind: str, language: str, browser: Browser, request: pytest.FixtureRequest) -> None:
+    about = KINDS[kind]
+    look(browser, request.getfixturevalue(about.server), kind, about, language)
+
+
+# By the keyboard
+
+
+FOCUSABLE = """(() => {
+  const all = 'a[href], button, input, select, textarea, summary, [tabindex]';
+  window.wanted = new Set([...document.querySelectorAll(all)].filter((one) =>
+    one.tabIndex >= 0 && !one.disabled && one.checkVisibility({ visibilityProperty: true })));
+  return window.wanted.size;
+})()"""
+FOCUSED = """(() => {
+  const one = document.activeElement;
+  window.wanted.delete(one);
+  const marked = (element) => {
+    const { outlineStyle, boxShadow } = getComputedStyle(element);
+    return outlineStyle !== 'none' || boxShadow !== 'none';
+  };
+  const label = one.id && document.querySelector(`label[for="${one.id}"]`);
+  const seen = one.matches('.unseen') ? [label] : [one, one.closest('.composer-row')].filter(Boolean);
+  return one === document.body || seen.some(marked) ? '' : one.outerHTML.slice(0, 200);
+})()"""
+"""What has the focus and does not show it."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_control_is_reached_by_tab_and_shows_it(
+    kind: str, browser: Browser, request: pytest.FixtureRequest
+) -> None:
+    about = KINDS[kind]
+    server: Server = request.getfixturevalue(about.server)
+    browser.resize(1280, 900)
+    browser.open("about:blank")
+    browser.open(server.url + about.path)
+    browser.wait(about.ready, 30)
+    about.do(browser)
+    count = browser.run(FOCUSABLE)
+    assert count >= 4
+    unmarked = set()
+    for _ in range(2 * count + 10):
+        browser.press("Tab")
+        unmarked |= {browser.run(FOCUSED)} - {""}
+        if not browser.run("[...window.wanted].some((one) => one.isConnected)"):
+            break
+    left = browser.run("[...window.wanted].filter((one) => one.isConnected).map((one) => one.outerHTML.slice(0, 200))")
+    assert left == []
+    assert unmarked == set()
 
 
 def test_everything_is_reached_by_the_keyboard(server: Server, browser: Browser) -> None:
     browser.resize(1280, 900)
     browser.open(server.url)
-    browser.wait(READY["/"])
+    browser.wait(KINDS["playground"].ready)
     reached = []
     for _ in range(16):
         browser.press("Tab")
@@ -109,7 +191,7 @@ def tab_to(browser: Browser, selector: str, most: int = 60) -> None:
 def test_a_request_and_its_row_by_the_keyboard_alone(server: Server, browser: Browser) -> None:
     browser.resize(1280, 900)
     browser.open(server.url)
-    browser.wait(READY["/"])
+    browser.wait(KINDS["playground"].ready)
     tab_to(browser, ".request textarea")
     browser.press("Enter", control=True)
     browser.wait("!!document.querySelector('.facts')")
@@ -122,7 +204,7 @@ def test_a_request_and_its_row_by_the_keyboard_alone(server: Server, browser: Br
     browser.press("Enter")
     browser.wait("!document.querySelector('.code-of').open")
     browser.open(server.url + "/status")
-    browser.wait(READY["/status"])
+    browser.wait(KINDS["status"].ready)
     tab_to(browser, "tr[data-id] button")
     for is_open in ("true", "false"):
         browser.press("Enter")
@@ -133,7 +215,7 @@ def test_videos_in_a_browser(videos: Server, browser: Browser, tmp_path: Path) -
     """Started by path, with what nodes drew and what they said; an upload; one that cannot be; kept with the reason."""
     browser.resize(1280, 900)
     browser.open(videos.url + "/videos")
-    browser.wait(READY["/videos"])
+    browser.wait(KINDS["videos"].ready)
     browser.type("form.request input[type=text]", "clip.mp4")
     browser.click("form.request .primary")
     browser.wait("document.body.innerText.includes('finished')", 30)

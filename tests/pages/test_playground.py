@@ -47,7 +47,7 @@ DIALECTS = {
     "megflow": ("megflow/digits", "seven.png", "three.png", "digit", "3"),
     "tiinfer": ("tiinfer", "", "../modelarts/model/three.png", "digits", "3"),
     "bare": ("bare", "seven.png", "three.png", "", "probabilities"),
-    "paddle": ("paddle", "demo.png", "../modelarts/model/seven.png", "class_id", "7"),
+    "paddle": ("paddle", "demo.png", "../modelarts/model/seven.png", "", "7"),
     "triton": ("triton", "", "../bare/three.png", "DIGIT", "3"),
     "hfendpoint": ("hfendpoint", "seven.png", "three.png", "", "3"),
     "paieas": ("paieas", "", "three.png", "digit", "3"),
@@ -278,7 +278,7 @@ def test_a_picture_from_the_camera(shaping: Server, browser: Browser) -> None:
     visit(browser, shaping.url)
     press(browser, ".request .drop button", "Camera")
     browser.wait("document.querySelector('dialog video')?.videoWidth > 0")
-    press(browser, "dialog button", "Take picture")
+    press(browser, "dialog button", "Take photo")
     browser.wait("document.querySelector('.request .file')?.innerText.includes('camera.jpg')")
     run(browser)
     assert status(browser) == "200"
@@ -323,6 +323,14 @@ def test_the_last_tries_come_back(server: Server, browser: Browser) -> None:
     assert browser.run("document.querySelectorAll('.tries li').length") == 2
     browser.run("document.querySelector('.tries li:last-child button').click()")
     browser.wait("document.querySelector('.request textarea').value === 'first'")
+
+
+def test_a_try_without_a_body_is_known_by_its_route(browser: Browser) -> None:
+    with serving("own_routes") as server:
+        visit(browser, server.url)
+        choose_route(browser, "GET /labels")
+        run(browser)
+        assert browser.run("document.querySelector('.tries .excerpt').innerText") == "GET /labels"
 
 
 def test_a_model_that_is_loading_is_waited_for(browser: Browser, tmp_path: Path) -> None:

@@ -22,6 +22,19 @@ def server() -> Iterator[Server]:
         yield server
 
 
+OVERLAPPING = """[...document.querySelectorAll('.requests tr[data-id]')].flatMap((row) => {
+  const name = row.querySelector('td.model');
+  const text = document.createRange();
+  text.selectNodeContents(name);
+  const mine = text.getBoundingClientRect();
+  return [...row.children].filter((one) => one !== name && one.checkVisibility()).filter((one) => {
+    const other = one.getBoundingClientRect();
+    return other.left < mine.right && mine.left < other.right && other.top < mine.bottom && mine.top < other.bottom;
+  }).map((one) => `${name.innerText} ${one.className}`);
+})"""
+"""The cells of requests that the name of a model is written over."""
+
+
 def links(browser: Browser) -> dict[str, str]:
     pairs = browser.run(
         "[...document.querySelectorAll('nav a')].map((one) => [one.innerText, one.getAttribute('href')])"
@@ -95,19 +108,25 @@ def test_the_status_page_tells_models_apart(server: Server, browser: Browser) ->
     browser.wait("document.querySelectorAll('tr[data-id]').length >= 2")
     models = "[...document.querySelectorAll('.requests tr[data-id] td.model')].map((one) => one.innerText)"
     assert {"documented_json", "other"} <= set(browser.run(models))
+    tops = "new Set([...document.querySelectorAll('.headline dt')].map((one) => one.offsetTop)).size"
+    assert browser.run(tops) == 1, "the figures are in one line, with the list of models beside them"
     assert "--dev is on" in browser.run("document.querySelector('.status').innerText")
-    assert browser.run("document.querySelector('.what-went-wrong td.model').innerText") == "documented_json"
+    assert browser.run("document.querySelector('.errors td.model').innerText") == "documented_json"
     browser.run("document.querySelector('#model').value = 'other'")
     browser.run("document.querySelector('#model').dispatchEvent(new Event('change'))")
     browser.wait("location.search === '?model=other'")
     browser.wait("document.querySelectorAll('.workers tbody tr').length === 1")
-    assert browser.run("document.querySelectorAll('.what-went-wrong tbody tr').length") == 0
+    assert browser.run("document.querySelectorAll('.errors tbody tr').length") == 0
     assert set(browser.run(models)) == {"other"}
     assert browser.run("document.querySelector('#model').value") == "other"
     wait_until(lambda: server.client.get("/status.json?model=other").json()["answered"] >= 1)
     for width, height, phone in SIZES:
         browser.resize(width, height, phone=phone)
         assert browser.run("document.documentElement.scrollWidth") <= width
+    browser.open(server.url + "/status")
+    browser.wait("document.querySelectorAll('tr[data-id]').length >= 2")
+    browser.resize(390, 844, phone=True)
+    assert browser.run(OVERLAPPING) == []
     browser.resize(1280, 900)
     assert browser.axe() == []
     assert browser.complaints == []

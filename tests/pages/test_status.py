@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
 from support.browser import Browser, browsing
+from support.playground import press, run, visit
 from support.server import Server, serving, wait_until
 
 ROWS = "document.querySelectorAll('tr[data-id]').length"
@@ -59,8 +62,8 @@ def test_what_happens_is_shown_while_it_happens(server: Server, browser: Browser
         uptime = browser.run("document.querySelector('.figures dd').innerText")
         browser.wait(f"document.querySelector('.figures dd').innerText !== '{uptime}'")
     assert browser.run(ROWS) == 3, "none comes twice"
-    browser.wait("document.querySelector('.what-went-wrong').innerText.includes('RuntimeError')")
-    places = "document.querySelector('.what-went-wrong').compareDocumentPosition(document.querySelector('.requests'))"
+    browser.wait("document.querySelector('.errors').innerText.includes('RuntimeError')")
+    places = "document.querySelector('.errors').compareDocumentPosition(document.querySelector('.requests'))"
     assert browser.run(f"({places} & Node.DOCUMENT_POSITION_FOLLOWING) > 0"), "errors above requests"
     browser.wait("document.querySelector('.chart path').getAttribute('d').startsWith('M')")
     browser.run("document.querySelector('tr[data-id=the-bad-one] button').click()")
@@ -70,6 +73,72 @@ def test_what_happens_is_shown_while_it_happens(server: Server, browser: Browser
     assert "the-bad-one" in shown
     assert "RuntimeError: <b>asked</b> to fail" in shown
     assert browser.complaints == []
+
+
+def test_a_failure_is_shown_once_and_a_stop_is_none(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import time\n\ndef predict(kind: str = 'endless'):\n    if kind == 'raise':\n        raise ValueError('no')\n"
+        "    return endless()\n\ndef endless():\n    while True:\n        time.sleep(0.05)\n        yield 'more'\n"
+    )
+    with serving(tmp_path) as server:
+        visit(browser, server.url)
+        browser.click("form.request .primary")
+        browser.wait("document.querySelector('.result').innerText.includes('moremore')")
+        press(browser, ".runbar button", "Stop")
+        browser.wait("document.querySelector('.tries .verdict')?.innerText === 'stopped'")
+        server.predict({"kind": "raise"})
+        browser.open(server.url + "/status")
+        browser.wait("document.querySelectorAll('.errors tbody tr').length > 0")
+        rows = browser.run("[...document.querySelectorAll('.errors tbody tr')].map((one) => one.innerText)")
+        assert len(rows) == 1
+        assert "the script failed" in rows[0]
+        assert browser.run("document.querySelectorAll('.figures dd')[3].innerText") == "1"
+
+
+def test_a_request_of_the_playground_leads_to_its_log_lines(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "def predict(name: str = 'fox'):\n    print('looked at', name)\n    return name\n"
+    )
+    with serving(tmp_path) as server:
+        visit(browser, server.url)
+        run(browser)
+        browser.click(".facts a")
+        browser.wait("!!document.querySelector('.detail:not([hidden]) .log')", 30)
+        assert "looked at fox" in browser.run("document.querySelector('.detail:not([hidden])').innerText")
+        assert browser.run("document.activeElement.closest('tr').dataset.id === location.hash.slice(1)")
+
+
+SMI = """#!/bin/sh
+for process in $(pgrep -P $PPID python); do echo "$process, 1234"; done
+"""
+
+
+COLUMNS = (
+    "[...document.querySelectorAll('.workers {}')].filter((one) => one.checkVisibility()).map((one) => one.innerText)"
+)
+
+
+def test_several_fronts_and_gpu_memory(browser: Browser, tmp_path: Path) -> None:
+    """Each front has its row and each group of failures one; any request is opened, whichever front answered it."""
+    (tmp_path / "nvidia-smi").write_text(SMI)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with serving("documented_json", "--dev", "--workers", "2", "--fronts", "2", env=env) as server:
+        for number in range(6):
+            body = {"text": "fail", "labels": [], "options": None}
+            server.new_client().post("/predict", json=body, headers={"x-request-id": f"bad-{number}"})
+        browser.open(server.url + "/status")
+        browser.wait(f"{ROWS} === 6", 30)
+        assert browser.run("document.querySelectorAll('.fronts tbody tr').length") == 2
+        browser.wait("document.querySelector('.workers').innerText.includes('1.3 GB')", 30)
+        place = browser.run(COLUMNS.format("th")).index("GPU")
+        cells = [browser.run(COLUMNS.format(f"tbody tr:nth-child({row}) td"))[place] for row in (1, 2)]
+        assert "1.3 GB" in cells, cells
+        browser.wait("document.querySelectorAll('.errors tbody tr').length === 1")
+        browser.wait("document.querySelector('.errors td.number').innerText === '6'")
+        for number in range(6):
+            browser.click(f"tr[data-id=bad-{number}] button")
+        browser.wait("document.querySelectorAll('.detail:not([hidden]) .traceback').length === 6")
 
 
 def test_bars_of_all_rows_are_on_one_scale(server: Server, browser: Browser) -> None:
@@ -90,6 +159,7 @@ def test_a_death_is_told_with_its_obituary(browser: Browser) -> None:
     with serving("documented_json") as server:
         browser.open(server.url + "/status")
         browser.wait("document.querySelectorAll('.workers tbody tr').length === 1")
+        assert "GPU" not in browser.run(COLUMNS.format("th")), "where there is none"
         worker = server.workers()[0]
         worker.send_signal(signal.SIGKILL)
         browser.wait("document.querySelector('.restarts').innerText.includes('SIGKILL')", 20)
@@ -102,7 +172,7 @@ def test_numbers_that_change_move_nothing(server: Server, browser: Browser) -> N
     browser.wait("document.querySelectorAll('.workers tbody tr').length === 2")
     browser.run(
         "window.moved = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries()) "
-        "if (!entry.sources.every((one) => one.node?.closest?.('.requests, .what-went-wrong, .two'))) "
+        "if (!entry.sources.every((one) => one.node?.closest?.('.requests, .errors, .two'))) "
         "window.moved += entry.value; }).observe({ type: 'layout-shift' })"
     )
     before = browser.run("document.querySelector('.figures').innerText")

@@ -73,6 +73,7 @@ def test_the_description_of_the_service_may_be_named_itself() -> None:
     assert (package.defaults["timeout"], package.defaults["queue"]) == (60.0, 100)
 
 
+@pytest.mark.document("paieas.29")
 def test_a_request_has_five_seconds_unless_the_script_says_otherwise(tmp_path: Path) -> None:
     assert dialects.discover(write(tmp_path / "own", app__py=SCRIPT)).defaults["timeout"] == 5.0
     assert dialects.discover(PACKAGES / "paieas_echo").defaults["timeout"] == 20.0
@@ -107,7 +108,7 @@ def test_a_wrong_package_is_refused_before_it_runs_with_file_line_and_fix(name: 
 
 
 FAILS = {
-    "run is never called": (SCRIPT.partition("if __name__")[0], ("app.py", "it ends without calling run()")),
+    "run is never called": (SCRIPT.partition("if __name__")[0], ("app.py", "the script ends without calling run()")),
     "initialize raises": (
         SCRIPT.replace(
             "    def process", "    def initialize(self):\n        raise OSError('no weights')\n\n    def process"

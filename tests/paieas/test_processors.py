@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from PIL import Image
 
 from support.server import PACKAGES, Server, panglot, serving
 
@@ -102,6 +104,7 @@ def test_a_failure_is_500_in_plain_text_and_tells_no_secret(echo: Server, order:
     assert "secret" not in answer.text
 
 
+@pytest.mark.document("paieas.30")
 def test_a_body_that_is_not_the_one_of_its_md5_is_refused(echo: Server) -> None:
     answer = echo.client.post(SERVICE, content=b"a", headers={"content-md5": "0" * 32})
     assert (answer.status_code, "Content-MD5" in answer.text) == (400, True)
@@ -135,11 +138,32 @@ def test_a_service_with_app_json_has_its_name_entry_model_and_limits() -> None:
     assert (shown["timeout"]["value"], shown["queue"]["value"]) == (60.0, 100)
 
 
+@pytest.mark.document("paieas.27")
 def test_a_constructor_that_never_calls_its_base_works() -> None:
     with serving("paieas_threads") as server:
         assert server.client.post("/api/predict/mean", content=struct.pack("<3f", 1, 2, 6)).content == b"3.0"
 
 
+def test_images_come_as_the_bytes_of_their_file() -> None:
+    with serving("paieas_image") as server:
+        for shade, label in ((250, "bright"), (5, "dark")):
+            file = io.BytesIO()
+            Image.new("RGB", (40, 30), (shade, shade, shade)).save(file, "PNG")
+            answer = server.client.post("/api/predict/image", content=file.getvalue())
+            assert (answer.status_code, answer.headers["content-type"]) == (200, JSON)
+            assert answer.json() == {"label": label, "score": round(shade / 255, 3)}
+        refused = server.client.post("/api/predict/image", content=b"no image")
+        assert (refused.status_code, refused.headers["content-type"]) == (400, OCTETS)
+        assert refused.text.startswith("cannot identify image file")
+
+
+def test_a_script_that_forgets_to_run_its_processor_is_told_so() -> None:
+    done = panglot("serve", "tests/packages/paieas_forgotten", "--port", "0", seconds=60)
+    assert done.returncode == 3
+    assert "app.py: the script ends without calling run() of a processor" in done.stderr
+
+
+@pytest.mark.document("paieas.28")
 def test_arguments_at_the_bottom_have_their_defaults_or_those_of_the_command_line(tmp_path: Path) -> None:
     with serving("paieas_arguments") as server:
         assert server.client.post("/api/predict/x", content=b"2").content == b"4.0"

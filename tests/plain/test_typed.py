@@ -162,8 +162,11 @@ def test_whatever_is_sent_is_answered_or_refused(server: Server, route: str, val
     ("script", "said"),
     [
         ("def predict(x: Nowhere): ...", "model.py:3: predict: the hint of x cannot be evaluated: NameError"),
-        ("def predict(x: open): ...", "model.py:3: predict: no request can hold what x is said to be"),
-        ("import re\ndef predict(x: list[re.Pattern]): ...", "model.py:4: predict: no request can hold"),
+        ("def predict(x: open): ...", "model.py:3: predict: the hint of x is not a type that a request can have"),
+        (
+            "import re\ndef predict(x: list[re.Pattern]): ...",
+            "model.py:4: predict: the hint of an item of x is not a type",
+        ),
         ("def predict_batch(x: float): ...", "model.py:3: predict_batch: x is float, but a batch gives a list"),
         ("def predict(x, y): ...", "model.py:3: predict(x, y) must take exactly one argument"),
     ],

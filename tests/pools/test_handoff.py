@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from panglot.engine.memory.buffers import Arena
-from panglot_worker.items.handoff import CannotHandOver, pack, unpack
+from panglot_worker.items.pipelines.handoff import CannotHandOver, pack, unpack
 from panglot_worker.line import wire
 from panglot_worker.line.sharing import SharedMemory
 

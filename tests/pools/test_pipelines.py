@@ -200,7 +200,7 @@ def test_reload_renews_every_pool(pipeline: Server) -> None:
 
 def test_it_ends_when_told_with_work_in_every_stage() -> None:
     with serving("row_script", *ROW) as server:
-        pause = {"seconds": 0.2}
+        pause = {"seconds": 1.5}
         sent = [send(server, {"id": n, stage: "sleep", **pause}) for n, stage in enumerate(STAGES * 3)]
         wait_until(lambda: server.metric("panglot_requests_in_progress") == 9)
         server.process.terminate()

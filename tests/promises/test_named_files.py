@@ -32,7 +32,7 @@ def test_without_a_root_nothing_is_opened_on_loopback(tmp_path: Path, token: str
         assert statuses == {400}
         assert len(words) == 1
         assert refusals(server, [there, str(tmp_path / "missing.mp4")]) == {(400, words.pop())}
-        server.wait_log("for a line to try here:")  # no line that would be refused
+        server.wait_log("for a command to try here:")  # no line that would be refused
     assert "/start/" not in server.log
 
 

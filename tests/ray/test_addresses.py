@@ -59,12 +59,17 @@ def test_too_few_ports_are_told(inside: RayCluster) -> None:
         assert server.predict({"id": 1}).json()["id"] == 1
 
 
+@pytest.fixture
+def another_ray() -> str:
+    """An interpreter with another Ray. A test wants it before `inside`, where nothing can be installed."""
+    return python_with("ray-2.55.1", "ray[client]==2.55.1")
+
+
 @pytest.mark.skipif(not SOAK, reason="installs another Ray")
 @pytest.mark.parametrize("by_client", [False, True], ids=["head", "client"])
-def test_another_version_of_ray_is_told_in_one_line(inside: RayCluster, by_client: bool) -> None:
-    python = python_with("ray-2.55.1", "ray[client]==2.55.1")
+def test_another_version_of_ray_is_told_in_one_line(another_ray: str, inside: RayCluster, by_client: bool) -> None:
     address = f"ray://{inside.network.address(1)}:10001" if by_client else inside.address
-    done = panglot("serve", str(PACKAGES / "on_nodes"), "--port", "0", "--ray", address, "--ray-python", python,
+    done = panglot("serve", str(PACKAGES / "on_nodes"), "--port", "0", "--ray", address, "--ray-python", another_ray,
                    seconds=300)  # fmt: skip
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support import modelarts
+from support import mlflow, modelarts
 from support.evals import single
 from support.ray_cluster import RayCluster
 from support.server import PACKAGES, ROOT, Server, serving
@@ -32,6 +32,8 @@ class Asked:
     path: str
     request: dict[str, Any]
     file: str = ""
+    fleeting: tuple[str, ...] = ()
+    """Fields of its answer that are new with every request, by the platform's contract."""
 
     def package(self, made: Path) -> str:
         """What is served, by a name of its own."""
@@ -45,7 +47,10 @@ class Asked:
     def of(self, server: Server) -> tuple[int, str, Any]:
         """What a server answers."""
         answer = server.client.post(f"/models/{self.model}{self.path}", timeout=120, **self.request)
-        return answer.status_code, answer.headers["content-type"], body_of(answer)
+        told = body_of(answer)
+        for name in self.fleeting:
+            assert told.pop(name) is not None
+        return answer.status_code, answer.headers["content-type"], told
 
 
 def body_of(answer: httpx.Response) -> Any:
@@ -76,6 +81,8 @@ LIGHT = [
     Asked("triton", "/predict", text("triton/request.json")),
     Asked("typed", "/predict", {"files": {"image": ("七.png", b"12345", PNG)}, "data": {"threshold": "0.25"}}),
     Asked("azureml", "/score", text("azureml/request.json")),
+    Asked("cog", "/predictions", text("cog/request.json"), fleeting=("started_at", "completed_at", "metrics")),
+    Asked("runpod", "/runsync", text("runpod/test_input.json"), fleeting=("id", "delayTime", "executionTime")),
     Asked("hfendpoint", "/", {"content": picture("hfendpoint"), "headers": {"content-type": PNG}}),
     Asked("paieas", "/", {"content": picture("paieas"), "headers": {"content-type": PNG}}),
     Asked("sagemaker", "/invocations", text("sagemaker/request.json")),
@@ -127,6 +134,23 @@ def test_packages_answer_on_nodes_as_they_do_here(inside: RayCluster, tmp_path: 
         assert answers(there) == wanted
         for asked in ASKED:
             assert there.metric("panglot_node_workers", model=asked.model) >= 1
+
+
+def test_a_model_of_mlflow_answers_on_nodes_as_it_does_here(inside: RayCluster) -> None:
+    """In a server of its own: its interpreter is the one with mlflow."""
+    asked = Asked("mlflow", "/invocations", text("mlflow/serving_input_example.json"))
+    python = ("--python", mlflow.python())
+    with ExitStack() as stack:
+        here, there = (
+            stack.enter_context(serving(Path(asked.package(EXAMPLES)), *python, *more, ready=False))
+            for more in ((), (*inside.flags, "--worker-resources", "cpu=0.1"))
+        )
+        for server in (here, there):
+            server.wait_ready(600)
+        wanted = asked.of(here)
+        assert wanted[0] == 200, wanted
+        assert asked.of(there) == wanted
+        assert there.metric("panglot_node_workers", model="mlflow") >= 1
 
 
 def answers(server: Server) -> dict[str, tuple[int, str, Any]]:

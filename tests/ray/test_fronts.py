@@ -1,4 +1,4 @@
-"""Several servers on one cluster: they share nothing, and the death of one is none of the other's business."""
+"""Several servers on one cluster, which share nothing; and one server with several fronts, which has one driver."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
-from support.on_nodes import agents, all_answered, ready, workers
+from support.fronts import client_of, pids
+from support.on_nodes import agents, all_answered, on_nodes, ready, workers
 from support.ray_cluster import RayCluster
 from support.server import PACKAGES, serving, wait_until
 
@@ -40,3 +42,18 @@ def test_two_fronts_side_by_side(inside: RayCluster, tmp_path: Path) -> None:
             wait_until(lambda: not pids & set(workers(inside)))
         assert stays.metric("panglot_worker_restarts_total") == 0
         assert len((set(agents(inside)) | set(workers(inside))) - strangers) == 4
+
+
+@pytest.mark.timeout(400)
+def test_a_server_with_two_fronts_has_one_driver(inside: RayCluster) -> None:
+    """The second front has no workers, and passes every call on; its death costs nobody else an answer."""
+    with on_nodes(inside, "--fronts", "2", "--worker-resources", "cpu=0.5", workers=2) as server:
+        assert len(server.fronts()) == 2
+        for front in (0, 1):
+            answers = [client_of(server, front).post("/predict", json={"do": "where"}).json() for _ in range(4)]
+            assert {answer["pid"] for answer in answers} <= set(workers(inside)), "a worker on a node answers"
+        calm = client_of(server, 0)
+        psutil.Process(pids(server)[1]).kill()
+        assert calm.post("/predict", json={"do": "where"}).status_code == 200
+        wait_until(lambda: len(server.fronts()) == 2 and ready(server) == 2, 60)
+        assert client_of(server, 1).post("/predict", json={"do": "where"}).status_code == 200

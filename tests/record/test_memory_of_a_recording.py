@@ -10,8 +10,9 @@ from typing import NoReturn
 
 import pytest
 
-from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recorder import Recorder
 from panglot.recording.sampling import Sampler, SamplingRules
+from panglot.recording.sink import RecorderOptions
 from panglot.recording.tap import ConnectionTap
 from support.server import wait_until
 

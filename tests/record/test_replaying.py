@@ -16,8 +16,9 @@ import httpx
 import pytest
 
 from panglot.recording.json_paths import JsonPath
-from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recorder import Recorder
 from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
+from panglot.recording.sink import RecorderOptions
 from panglot.tools.replay import page
 from panglot.tools.replay.answers import Found, Rules, differences
 from panglot.tools.replay.findings import Findings

@@ -15,10 +15,11 @@ import pytest
 from panglot.errors import StartError
 from panglot.recording import recording
 from panglot.recording.json_paths import JsonPath, replaced
-from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recorder import Recorder
 from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest, Recording
 from panglot.recording.redaction import Redaction, is_secret
 from panglot.recording.sampling import Sampler, SamplingRules, header_rule
+from panglot.recording.sink import RecorderOptions
 from support.server import panglot, wait_until
 
 JSON = ("Content-Type", "application/json")

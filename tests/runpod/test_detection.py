@@ -92,6 +92,7 @@ def test_what_only_the_image_has_is_named_with_the_fix(tmp_path: Path) -> None:
 WRONG = {
     "no configuration": (TOP.replace('{"handler": handler}', ""), ("handler.py:8", "no configuration", "start({")),
     "no handler": (TOP.replace('{"handler"', '{"run"'), ("handler.py:8", "has no handler", "start({")),
+    "no start": (TOP.rpartition("runpod.serverless")[0], ("handler.py:4", "never calls runpod.serverless.start")),
     "a handler without a job": (TOP.replace("(job)", "()"), ("handler.py:4", "one argument", "def handler(job)")),
     "a syntax error": (TOP + "return (\n", ("handler.py:9", "syntax error")),
 }
@@ -112,7 +113,7 @@ def test_two_scripts_without_a_sign_are_both_named(tmp_path: Path) -> None:
 
 FAILS = {
     "start is never reached": (
-        TOP.replace("\nrunpod.s", "\nif False:\n    runpod.s"), ("handler.py", "it ends without calling"),
+        TOP.replace("\nrunpod.s", "\nif False:\n    runpod.s"), ("handler.py", "the script ends without calling"),
     ),
     "the handler is none": (
         TOP.replace('{"handler": handler}', 'dict(handler="h")'), ("handler.py", "is str, not a function"),

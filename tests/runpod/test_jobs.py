@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from panglot import Client
+from support.receiver import receiving
 from support.server import Server, serving, wait_until
 from support.traffic import on_a_thread
 
@@ -94,6 +97,12 @@ def test_a_job_whose_client_has_the_answer_leaves_the_store(server: Server) -> N
     wait_until(lambda: server.client.get(f"{HOSTED}/status/{answer['id']}").status_code == 404)
 
 
+def test_answered_requests_leave_the_store_at_once_however_large_they_were(server: Server) -> None:
+    """Jobs in memory have space for 64 MB: 100 MB of requests, one after the other, are no reason to refuse one."""
+    body = {"input": {"op": "text", "data": "x" * 2_000_000}}
+    assert [server.client.post("/runsync", json=body).status_code for _ in range(50)] == [200] * 50
+
+
 @pytest.mark.document("runpod.20")
 def test_a_job_that_lasts_longer_than_the_wait_is_polled(server: Server) -> None:
     answer = server.client.post("/runsync?wait=1000", json={"input": {"op": "sleep", "seconds": 2}}).json()
@@ -161,6 +170,29 @@ def test_a_webhook_is_refused_where_the_server_may_call_nobody(server: Server) -
     body = {"input": {}, "webhook": "https://example.com/hook"}
     answer = server.client.post("/run", json=body)
     assert (answer.status_code, "--webhook-allow" in answer.json()["error"]) == (400, True)
+
+
+@pytest.mark.document("runpod.28")
+def test_a_webhook_is_told_the_job_as_status_shows_it() -> None:
+    with receiving() as receiver, serving("runpod_ops", "--webhook-allow", receiver.host) as server:
+        url = f"http://{receiver.host}/hook"
+        for op, status in (("text", "COMPLETED"), ("error", "FAILED")):
+            receiver.events.clear()
+            job = submitted(server, {"op": op}, webhook=url)
+            wait_until(lambda: bool(receiver.events), 60)
+            told = json.loads(receiver.events[0][1])
+            assert (told["id"], told["status"]) == (job, status)
+            assert told == state(server, job)
+
+
+@pytest.mark.document("runpod.29")
+def test_a_job_that_waits_longer_than_its_policy_is_not_run(server: Server) -> None:
+    # One runs, and one is ready to follow it: of these the time has come.
+    running, _ = (submitted(server, {"op": "sleep", "seconds": 3}) for _ in range(2))
+    late = submitted(server, {"op": "text"}, policy={"ttl": 500})
+    assert ended(server, late)["status"] == "TIMED_OUT"
+    assert "output" not in state(server, late)
+    assert ended(server, running)["status"] == "COMPLETED"
 
 
 def test_the_stream_of_a_handler_that_yields_nothing_is_refused(server: Server) -> None:
@@ -234,15 +266,34 @@ def test_the_token_opens_with_and_without_a_word_before_it() -> None:
 
 def test_whoever_waits_for_a_job_that_has_not_begun_is_told_when_the_server_stops() -> None:
     with serving("runpod_ops", "--workers", "1") as server:
+
+        def stored() -> float:
+            return sum(server.metric("panglot_jobs", state=each) for each in ("queued", "running"))
+
         first, second = (
             on_a_thread(lambda: server.client.post("/runsync", json={"input": {"op": "sleep", "seconds": 3}}))
             for _ in range(2)
         )
+        # First these: a short job that came before them would be over at once.
+        wait_until(lambda: stored() == 2)
         third = on_a_thread(lambda: server.client.post("/runsync", json={"input": {"op": "text"}}))
-        wait_until(lambda: sum(server.metric("panglot_jobs", state=each) for each in ("queued", "running")) == 3)
+        wait_until(lambda: stored() == 3)
         server.process.send_signal(signal.SIGTERM)
         answers = [future.result(60) for future in (first, second, third)]
         assert server.process.wait(60) == 0
     told = [(answer.status_code, answer.json().get("status")) for answer in answers]
     assert (200, "COMPLETED") in told
     assert {status for status, _ in told} <= {200, 503}, "each has an answer"
+
+
+def test_panglots_own_client_runs_a_handler_as_a_job(server: Server) -> None:
+    with Client(server.url) as client:
+        job = client.submit({"input": {"op": "echo"}})
+        assert job.state()["route"] == "/runsync"
+        told = job.result(timeout=60)
+        assert (told["status"], told["output"]) == ("COMPLETED", {"got": {"op": "echo"}})
+        assert [event.kind for event in job.events()][-1] == "end"
+    headers = {"prefer": "respond-async, wait=60"}
+    preferred = server.client.post("/runsync", json={"input": {"op": "echo"}}, headers=headers)
+    assert preferred.json()["status"] == "COMPLETED"
+    assert server.client.get(preferred.headers["location"]).json()["state"] == "done"

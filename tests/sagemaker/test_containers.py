@@ -178,3 +178,27 @@ def test_tensorflow_serving(tmp_path: Path) -> None:
     )
     with serving(folder) as server:
         assert send(server, '{"instances": [[1, 2]]}').json() == {"predictions": [[2.0, 4.0]]}
+
+
+@pytest.mark.document("sagemaker.38")
+def test_a_service_of_ones_own() -> None:
+    with serving("sagemaker_service") as server:
+        answer = send(server, "hello world", "text/plain")
+        assert (answer.status_code, answer.json(), answer.headers["x-calls"]) == (200, [1, 2], "1")
+        assert answer.headers["content-type"] == JSON
+        for body, message in (("break", "Prediction failed"), ("nothing", "number of batch response mismatched")):
+            answer = send(server, body, "text/plain")
+            assert answer.status_code == 503
+            assert answer.json() == {"code": 503, "type": "InternalServerException", "message": message}
+        assert "the service breaks" in server.log
+        answer = send(server, "raise", "text/plain")
+        assert (answer.status_code, answer.text) == (500, "these are no words")
+
+
+def test_a_service_that_is_none_says_so(tmp_path: Path) -> None:
+    text = "from base import DefaultHandlerService\n\n\nclass HandlerService(DefaultHandlerService):\n    pass\n"
+    (tmp_path / "handler_service.py").write_text(text)
+    (tmp_path / "base.py").write_text("class DefaultHandlerService:\n    pass\n")
+    done = panglot("serve", str(tmp_path), "--port", "0")
+    assert done.returncode == 3
+    assert "handler_service.py has no service" in done.stderr + done.stdout

@@ -31,6 +31,35 @@ def test_an_archive_is_served_as_its_folder_is(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()) == (200, 12)
 
 
+def test_an_archive_that_is_no_package_is_named_not_the_folder_it_was_unpacked_in(tmp_path: Path) -> None:
+    write(tmp_path / "wrong", "x = 1\n")
+    (tmp_path / "archives").mkdir()
+    archive = tmp_path / "archives" / "model.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.add(tmp_path / "wrong", ".")
+    with pytest.raises(StartError) as caught:
+        discover(archive, "sagemaker")
+    assert caught.value.file == str(archive)
+    with pytest.raises(StartError, match=r"no script in this folder, but an archive, model.tar.gz") as caught:
+        discover(tmp_path / "archives")
+    assert caught.value.fix.endswith("archives/model.tar.gz")
+
+
+def test_what_fails_in_an_archive_is_told_by_its_path_in_the_archive(tmp_path: Path) -> None:
+    script = "def model_fn(model_dir):\n    open(model_dir + '/weights.pt')\n"
+    write(tmp_path / "wrong", script + "\n\ndef predict_fn(data, model):\n    return data\n")
+    archive = tmp_path / "model.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.add(tmp_path / "wrong", ".")
+    for flags in ((), ("--entry-point", "code/inference.py")):
+        env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        done = panglot("serve", str(archive), "--port", "0", *flags, env=env)
+        missing = f"No such file or directory: '{archive}/weights.pt'"
+        told = f"{archive}/code/inference.py:2: running model_fn failed: FileNotFoundError: [Errno 2] {missing}"
+        assert (done.returncode, told in done.stderr) == (3, True), done.stderr
+        assert str(tmp_path / "cache") not in done.stderr
+
+
 @pytest.mark.document("sagemaker.01")
 @pytest.mark.parametrize("name", ["code/inference.py", "inference.py", "src/inference.py", "code/serve.py", "train.py"])
 def test_a_folder_with_a_script(tmp_path: Path, name: str) -> None:
@@ -152,8 +181,7 @@ def test_a_script_that_cannot_work_is_refused_with_file_line_and_fix(tmp_path: P
     assert (caught.value.line, bool(caught.value.fix)) == (line, True)
 
 
-@pytest.mark.document("sagemaker.35")
-def test_inference_pipelines_are_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_code_that_deploys_a_pipeline_is_told_how_to_serve_one(tmp_path: Path) -> None:
     write(
         tmp_path,
         "from sagemaker.pipeline import PipelineModel\n\n\ndef deploy(models, role):\n"
@@ -163,6 +191,7 @@ def test_inference_pipelines_are_refused_in_one_sentence(tmp_path: Path) -> None
     done = panglot("serve", str(tmp_path))
     assert done.returncode == 3
     assert "deploy.py:5: this deploys an inference pipeline of SageMaker" in done.stderr
+    assert "pipeline.json" in done.stderr
 
 
 @pytest.mark.document("sagemaker.03")

@@ -255,8 +255,18 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def screenshot(self, path: Path) -> None:
-        data = self.call("Page.captureScreenshot", format="png")["data"]
+    def speak(self, *languages: str) -> None:
+        """Prefer these languages from now on, the first most."""
+        agent = self.run("navigator.userAgent")
+        self.call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage=",".join(languages))
+
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """Photograph what is seen, or the whole page."""
+        options: dict[str, Any] = {}
+        if whole:
+            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+            options = {"captureBeyondViewport": True, "clip": {**size, "scale": 1}}
+        data = self.call("Page.captureScreenshot", format="png", **options)["data"]
         path.write_bytes(base64.b64decode(data))
 
 

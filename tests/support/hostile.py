@@ -44,16 +44,17 @@ MEASURED = {
 INTRODUCTION = f"""\
 # Hostile HTTP
 
-What Panglot answers to hostile framing and to clients that take their time, with nothing set, beside eight Python HTTP
-servers as they come: {VERSIONS}.
-The column of Panglot is written by the probes themselves, the others were measured once, all on loopback. `400x` =
-answered 400 and closed; `200o` = served and kept open; `hold` = still open after 45 s. Bold: what should not happen.
+This table shows what Panglot answers to malformed requests and to very slow clients, with default settings. Beside it
+are eight setups of other Python HTTP servers, also with their defaults: {VERSIONS}.
+
+How to read it: `400x` means answered 400 and closed. `200o` means answered 200 and kept open. `hold` means still
+open after 45 s. Bold marks what should not happen. The column of Panglot comes from the tests; the others were measured
+once. All ran on the loopback address.
 """
 
 CONCLUSION = """\
-Each number is a setting; [operations.md](operations.md) lists them. The column of Panglot is held by
-`tests/edge/test_hostile_page.py`, which runs these probes; the whole corpus of hostile framing is in
-`tests/edge/test_framing.py`.
+Each limit is a setting: see [Limits](../how/limits.md). `tests/edge/test_hostile_page.py` runs these probes and
+checks the column of Panglot. `tests/edge/test_framing.py` has all malformed requests that are tested.
 """
 
 

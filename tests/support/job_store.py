@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.jobs.job import DONE, JobLimits, JobOutcome, JobTrouble, NewJob, new_id
-from panglot.jobs.store import JobStore
+from panglot.jobs.storage.store import JobStore
 
 MANY = JobLimits(1_000_000, 10 << 30, 1_000_000)
 

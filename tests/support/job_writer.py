@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.jobs import folder as job_folder
 from panglot.jobs.job import DONE, JobOutcome, JobTrouble, NewJob, Webhook, new_id
+from panglot.jobs.storage import folder as job_folder
 from support.job_store import Opened
 
 ACCEPTED, ANSWERED, CANCELLED, TOLD = "accepted", "answered", "cancelled", "told"

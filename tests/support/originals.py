@@ -18,7 +18,6 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ from typing import Any
 import httpx
 
 from support import environments
+from support.ports import free_port
 from support.server import ROOT, wait_until
 
 PORT = "{port}"
@@ -106,10 +106,7 @@ def running(
     seconds: float = 120,
 ) -> Iterator[Original]:
     """An original for the length of a test. `ready` is a path that answers once it serves; empty: nobody waits."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    original = Original(command, folder, env or {}, port)
+    original = Original(command, folder, env or {}, free_port())
     try:
         if ready:
             original.wait_ready(ready, seconds)

@@ -12,7 +12,7 @@ from pathlib import Path
 from support.browser import Browser
 
 DONE = "Number(document.querySelector('.result').dataset.done ?? 0)"
-LANGUAGES = ("curl", "Python", "JavaScript")
+LANGUAGES = ("curl", "Python", "panglot.Client", "JavaScript")
 
 
 def visit(browser: Browser, url: str) -> None:
@@ -61,19 +61,42 @@ def code(browser: Browser, language: str) -> str:
     return str(browser.run("document.querySelector('.snippet pre').textContent"))
 
 
+def languages(browser: Browser) -> list[str]:
+    """In which languages the code of the last request is."""
+    found: list[str] = browser.run(
+        "[...document.querySelectorAll('.code-of [role=tab]')].map((one) => one.textContent)"
+    )
+    return found
+
+
 def run_as_pasted(
-    browser: Browser, folder: Path, expected: str, languages: tuple[str, ...] = LANGUAGES,
+    browser: Browser, folder: Path, expected: object, only: tuple[str, ...] = LANGUAGES,
     python: str = sys.executable, token: str = "",
 ) -> None:  # fmt: skip
-    """Run the code of the last request in each language, as it stands, beside the files it names."""
-    for language in languages:
+    """Run the code of the last request in each language, as it stands, beside the files it names.
+
+    What is expected is a text in what it prints, or a value, in the writing of JSON or of Python; or the name of a file
+    that it writes, with its bytes.
+    """
+    shown = [name for name in languages(browser) if name in only]
+    assert shown, "there is some code"
+    for language in shown:
         text = code(browser, language)
         programs = {"curl": ["bash", "-c"], "JavaScript": ["node", "--input-type=module", "-e"]}
         program = programs.get(language, [python, "-c"])
         if shutil.which(program[0]) is None:
             continue
-        env = {**os.environ, "PANGLOT_TOKEN": token}
         done = subprocess.run(
-            [*program, text], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+            [*program, text], cwd=folder, env={**os.environ, "PANGLOT_TOKEN": token},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        if isinstance(expected, Path):
+            assert done.returncode == 0, (language, text, done.stderr)
+            written = folder / expected.name
+            assert written.read_bytes() == expected.read_bytes(), (language, text)
+            written.unlink()
+            continue
+        forms = (
+            [expected] if isinstance(expected, str) else [json.dumps(expected, separators=(",", ":")), repr(expected)]
         )
-        assert expected in done.stdout, (language, text, done.stdout, done.stderr)
+        assert any(form in done.stdout for form in forms), (language, text, done.stdout, done.stderr)

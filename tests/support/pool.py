@@ -43,7 +43,11 @@ class Pool:
 
     def _start(self, package: str, *flags: str) -> tuple[Server, contextlib.ExitStack]:
         stack = contextlib.ExitStack()
-        return stack.enter_context(serving(package, *flags)), stack
+        server = stack.enter_context(serving(package, *flags))
+        wanted = int(flags[flags.index("--workers") + 1]) if "--workers" in flags else 1
+        # The server is ready with its first worker, and the others may not even have been started then.
+        wait_until(lambda: len(server.workers()) >= wanted)
+        return server, stack
 
     def _hear_all(self, server: Server, package: str) -> None:
         """Wait until nothing more can come into the log of what the test has done."""

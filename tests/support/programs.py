@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +22,12 @@ PACKAGES = {
         "wrk": "wrk",
         "promtool": "prometheus",
         "java": "openjdk-17-jre-headless",
+        "/usr/share/fonts/truetype/wqy/wqy-zenhei.ttc": "fonts-wqy-zenhei",
+        "nginx": "nginx-light",
+        "caddy": "caddy",
     },
 }
-"""Of each tier: a program, and the Debian package that has it."""
+"""Of each tier: a program, or the path of a file, and the Debian package that has it."""
 
 
 def need(program: str) -> str:
@@ -35,9 +39,9 @@ def need(program: str) -> str:
 
 
 def missing(tiers: Sequence[str]) -> list[str]:
-    """The Debian packages of programs of these tiers that are not here."""
+    """The Debian packages of what these tiers use and is not here."""
     wanted = [entry for tier in tiers for entry in PACKAGES[tier].items()]
-    return [package for program, package in wanted if shutil.which(program) is None]
+    return [package for program, package in wanted if not (shutil.which(program) or Path(program).is_file())]
 
 
 def install(packages: list[str]) -> bool:

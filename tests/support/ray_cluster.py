@@ -66,6 +66,8 @@ class RayCluster:
         self.settings = {**SETTINGS, "RAY_gcs_storage_path": self.stored, **(settings or {})}
         self.address = f"{self.network.address(1)}:6399"
         self.cpus: dict[int, int] = {}
+        self.restarted: list[subprocess.Popen[bytes]] = []
+        """Processes of the head that came back: see `without`."""
         """The nodes that were started, with the workers for which each has room."""
         try:
             with self.network.entered():
@@ -96,7 +98,8 @@ class RayCluster:
             os.kill(pid, signal.SIGKILL)
         yield
         with open(f"{self.folder}/head.log", "ab") as log, self.network.entered():
-            subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            back = subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.restarted.append(back)
 
     def start(self, number: int, cpus: int) -> None:
         """Start a node, and wait for it. Each has a resource of its own, and the second what Ray takes for a GPU."""
@@ -193,6 +196,8 @@ class RayCluster:
     def close(self) -> None:
         """End all of it."""
         self.kill()
+        for process in self.restarted:
+            process.wait(30)
         self.network.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.rmtree(self.stored, ignore_errors=True)

@@ -18,6 +18,8 @@ class Receiver(http.server.ThreadingHTTPServer):
         self.refused: list[str] = []
         """The ids of what it refused."""
         self.refuse = 0
+        self.files: dict[str, tuple[str, bytes]] = {}
+        """Content type and content of files that were uploaded, by path."""
         super().__init__(("127.0.0.1", 0), Take)
 
     @property
@@ -41,6 +43,18 @@ class Take(http.server.BaseHTTPRequestHandler):
         # The server that is told may be killed meanwhile.
         with contextlib.suppress(OSError):
             self.end_headers()
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.refuse:
+            self.server.refuse -= 1
+            self.send_response(403)
+        else:
+            self.server.files[self.path] = (self.headers["content-type"], body)
+            self.send_response(201)
+            self.send_header("location", f"http://{self.server.host}/stored{self.path}?signed=1")
+        self.send_header("content-length", "0")
+        self.end_headers()
 
     def log_message(self, *arguments: Any) -> None:
         pass

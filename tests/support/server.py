@@ -19,6 +19,7 @@ import httpx
 import psutil
 
 from support import well
+from support.two_fronts import FRONTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tests" / "packages"
@@ -41,6 +42,9 @@ class Server:
     ) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
+        if command == "serve":
+            flags = (*flags, *further_fronts(flags, environment))
+        self._has_fronts = says_fronts(flags, environment)
         self.token = token_of(flags, environment)
         self._clients: list[httpx.Client] = []
         self.lines: list[str] = []
@@ -131,7 +135,7 @@ class Server:
         def is_noticed() -> bool:
             write()
             with contextlib.suppress(AssertionError):
-                return bool(self.wait_log(r"changed: .*; loading \S+ anew", 2, after=mark))
+                return bool(self.wait_log(r"changed: .*; loading \S+ again", 2, after=mark))
             return False
 
         wait_until(is_noticed)
@@ -177,7 +181,12 @@ class Server:
             self.lines = []
 
     def fronts(self) -> list[psutil.Process]:
-        """The live fronts of a server that has several: what its parent forked, in the order of their start."""
+        """The live fronts of a server that has several: what its parent forked, in the order of their start.
+
+        A worker that has been forked and not begun yet has the command of its front too.
+        """
+        if not self._has_fronts:
+            return []
         command = self.process.args
         own = [child for child in self._children(self.process.pid) if _command(child) == command]
         return sorted(own, key=lambda child: child.create_time())
@@ -254,6 +263,16 @@ def serving(
         server.close_clients()
         server.stop() if server.process.poll() is None else server.close()
     wait_until(lambda: not any(map(lives, family)), 15, lambda: f"left behind: {[*filter(lives, family)]}")
+
+
+def further_fronts(flags: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
+    """What has a server started with several fronts, where the tests are run so and the server says nothing of them."""
+    says_it = says_fronts(flags, environment) or "--inline" in flags
+    return () if says_it or not FRONTS else ("--fronts", FRONTS)
+
+
+def says_fronts(flags: Sequence[str], environment: Mapping[str, str]) -> bool:
+    return "--fronts" in flags or "PANGLOT_FRONTS" in environment
 
 
 def token_of(flags: Sequence[str], environment: Mapping[str, str]) -> str:

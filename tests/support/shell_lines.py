@@ -17,7 +17,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    \S.*\n(?:\n(?=    \S))?)+", re.MULTILINE)
 SHELL = ("", "sh", "console")
 FIRST_WORD = re.compile(r"\s*(panglot|curl|python|pip|printf|echo|export|megflow_run|run_with_plugins|[A-Z]+=)")
-SERVERS = re.compile(r"(panglot (serve|tiinfer|megflow)|megflow_run|run_with_plugins)\b")
+SERVERS = re.compile(r"(?:[A-Z_]+=\S+ )*(panglot (serve|tiinfer|megflow)|megflow_run|run_with_plugins)\b")
 
 PRELUDE = """
 declare -A servers
@@ -39,7 +39,7 @@ is_ready() {
 start() {
   stop $1
   : > "$logs/$1"
-  eval "exec $2" > "$logs/$1" 2>&1 &
+  eval "exec env $2" > "$logs/$1" 2>&1 &
   servers[$1]=$!
   for _ in $(seq 600); do
     if is_ready $1; then cat "$logs/$1"; return 0; fi

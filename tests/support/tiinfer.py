@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ import httpx
 import psutil
 
 from support import environments
+from support.ports import free_port
 from support.server import PACKAGES, ROOT, wait_until
 
 ORIGINAL = ROOT / ".cache" / "tiinfer-original"
@@ -189,12 +189,6 @@ def original() -> Path:
             environments.install(environments.fresh(ORIGINAL), *VERSIONS)
             complete.write_text(wanted)
     return python
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def run(*arguments: str, folder: Path = ROOT, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,7 @@ import ssl
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -143,11 +144,15 @@ def unsent(server: Server, wire: Wire) -> tuple[int, int]:
 
 def is_open(server: Server, wire: Wire) -> bool:
     """Whether the server still holds its end of the connection."""
-    connections = psutil.Process(server.process.pid).net_connections("tcp")
-    return any(connection.raddr and connection.raddr[1] == wire.port for connection in connections)
+    return any(connection.raddr and connection.raddr[1] == wire.port for connection in _connections(server))
 
 
 def accepted(server: Server) -> int:
     """How many connections the server has taken from its listening sockets."""
-    sockets = psutil.Process(server.process.pid).net_connections("tcp")
-    return sum(socket.status == psutil.CONN_ESTABLISHED for socket in sockets)
+    return sum(socket.status == psutil.CONN_ESTABLISHED for socket in _connections(server))
+
+
+def _connections(server: Server) -> list[Any]:
+    """The sockets of the process that speaks HTTP, or of all that do."""
+    processes = server.fronts() or [psutil.Process(server.process.pid)]
+    return [socket for process in processes for socket in process.net_connections("tcp")]

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from panglot.serving.start_message import StartMessage
+from support.ports import free_port
 from support.programs import need
 from support.server import PACKAGES, ROOT, serving, wait_until
 from support.terminal import Shown, in_terminal
@@ -42,9 +43,7 @@ def served(path: Path, columns: int = 80, *flags: str) -> tuple[Shown, str]:
     """What `serve` showed until it was stopped, and the answer to the line it shows, pasted into a shell."""
     need("curl")
     answers: list[str] = []
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
 
     def paste(shown: str) -> bool:
@@ -81,7 +80,8 @@ def test_it_ends_with_a_box_whose_line_works_as_pasted(name: str) -> None:
 
 def test_requests_are_logged_on_a_terminal_and_a_script_without_an_example_says_how() -> None:
     shown, _ = served(PACKAGES / "function", 120)
-    assert "for a line to paste here, define example() in the script, or put a request.json beside it" in shown.screen
+    way = "for a command to paste here, define example() in the script, or put a request.json beside it"
+    assert way in shown.screen
     shown, answer = served(EXAMPLES / "digits")
     assert "7" in answer
     assert re.search(r"digits POST /predict 200 [\d.]+ ms", shown.screen)

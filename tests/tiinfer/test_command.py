@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from panglot.serving.planning import ServingPlan
+from support.ports import free_port
 from support.server import PACKAGES, ROOT
 from support.side_by_side import differs
-from support.tiinfer import Heard, Served, command, free_port, last_line, ours, run, write
+from support.tiinfer import Heard, Served, command, last_line, ours, run, write
 
 OPS = PACKAGES / "tiinfer_ops"
 MODEL = "import tiinfer\nclass Own(tiinfer.Model):\n    def load(self):\n        return True\n"

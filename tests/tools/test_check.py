@@ -85,7 +85,7 @@ def test_a_server_shows_its_stages_only_with_dev(server: Server, picture: str) -
     assert done.returncode == 1, done.stderr
     outcome = outcomes(done)[0]
     assert outcome["first"] == ("preprocess" if dev else "final")
-    assert ("only the answers" in outcome["stages"]["preprocess"]["note"]) is not dev
+    assert ("only the final answers" in outcome["stages"]["preprocess"]["note"]) is not dev
     # Whoever does not ask for stages gets the answer alone.
     plain = server.predict(content=Path(picture).read_bytes(), headers={"content-type": "image/png"})
     assert plain.headers["content-type"] == "application/json"
@@ -136,7 +136,7 @@ def test_pools_that_a_script_asks_for_are_compared_by_their_names(tmp_path: Path
     assert [name for name in outcome["stages"] if "preprocess" not in name] == [
         "decode", "Number_1", "Double_2", "Text_3", "final",
     ]  # fmt: skip
-    assert "the first stage that differs: Double_2 (1 of 1 inputs)" in panglot(*words).stdout
+    assert "the first stage that differs: Double_2 (1 of 1 input)" in panglot(*words).stdout
 
 
 GRAPH = """

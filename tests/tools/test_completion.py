@@ -22,4 +22,4 @@ def test_the_shell_is_that_of_the_user_and_an_unknown_one_is_refused() -> None:
 
 
 def test_help_names_it() -> None:
-    assert "completion" in panglot("--help").stdout
+    assert 'eval "$(panglot completion)"' in " ".join(panglot("--help").stdout.split())

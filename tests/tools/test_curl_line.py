@@ -41,6 +41,16 @@ def test_the_line_to_copy(tmp_path: Path) -> None:
     assert """-d '"it'"'"'s"'""" in line_for(quoted, tmp_path)
 
 
+def test_values_of_a_package_are_better_than_made_up_ones(tmp_path: Path) -> None:
+    """Those of request.json stand before a guess by the type hints, but not before the example of the script."""
+    own = {"kind": "json", "value": {"text": "of the script"}}
+    assert "of the script" in line_for({"example": own}, tmp_path)
+    assert "of the script" in line_for({"example": {**own, "guessed": True}}, tmp_path)
+    (tmp_path / "request.json").write_text('{"text": "of the file"}')
+    assert "of the script" in line_for({"example": own}, tmp_path)
+    assert "of the file" in line_for({"example": {**own, "guessed": True}}, tmp_path)
+
+
 def test_no_line_is_better_than_one_that_does_not_work(tmp_path: Path) -> None:
     long = {"example": {"kind": "json", "value": "x" * 999}}
     assert line_for(long, tmp_path) == ""

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from panglot.cli.commands import panglot as commands
-from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recorder import Recorder
 from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
+from panglot.recording.sink import RecorderOptions
 from support.server import PACKAGES, ROOT, Server, panglot, serving
 
 FUNCTION, WORDS = str(PACKAGES / "function"), str(PACKAGES / "documented_json")

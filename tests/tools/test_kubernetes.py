@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ import pytest
 import yaml
 
 from panglot.tools.scaffold import create
+from support.ports import free_port
 from support.server import ROOT, panglot, wait_until
 from support.traffic import SOAK
 
@@ -148,12 +148,6 @@ def environment(pod: Any, port: int) -> dict[str, str]:
         if "valueFrom" in entry:
             given[entry["name"]] = TOKENS[entry["valueFrom"]["secretKeyRef"]["key"]]
     return LINKS | given | {"PANGLOT_PORT": str(port)}
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def as_pod(pod: Any, package: Path, root: Path, port: int) -> subprocess.Popen[bytes]:

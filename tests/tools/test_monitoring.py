@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+from support.ports import free_port
 from support.server import PACKAGES, Server, panglot, serving, wait_until
 
 TOKEN, SCRAPING = "open-sesame", "for-scraping"
@@ -69,12 +69,6 @@ def configuration(server: Server, deploy: Path) -> dict[str, Any]:
             }
         ],
     }
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def ask_until_scraped(server: Server, client: httpx.Client) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 from pathlib import Path
 
 import httpx
@@ -17,6 +16,7 @@ from panglot import __version__
 from panglot.tools.package import container, wheel
 from panglot.tools.scaffold import create
 from support import dockerfile
+from support.ports import free_port
 from support.server import PACKAGES, ROOT, panglot, wait_until
 
 TOKEN = "open-sesame"
@@ -84,9 +84,7 @@ def check_running(image: dockerfile.Image) -> None:
     refused = image.run(image.entrypoint)
     assert refused.returncode == 3
     assert "no token is set" in refused.stderr
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     env = {"PANGLOT_TOKEN": TOKEN, "PANGLOT_PORT": port}
     process = image.start(env)
     try:
@@ -144,6 +142,7 @@ def test_a_script_of_another_name_and_another_entrypoint(package: Path) -> None:
 def test_the_compose_file_is_sound(package: Path) -> None:
     (package / "panglot.toml").write_text('port = 9001\ndrain = "1m"\n')
     compose = yaml.safe_load((write(package) / "compose.yaml").read_text())
+    assert compose["name"] == "greeter-2", "the folders of all packages are called deploy"
     service = compose["services"]["greeter-2"]
     assert service["build"] == {"context": "..", "dockerfile": "deploy/Dockerfile"}
     assert service["ports"] == ["9001:9001"]

@@ -59,7 +59,7 @@ def test_one_bad_input_does_not_stop_the_rest(tmp_path: Path) -> None:
     assert done.returncode == 1
     found = rows(done)
     assert [row["status"] for row in found] == [422, 0, 200, 200]
-    assert "not a picture" in str(found[0]["error"])
+    assert "not an image" in str(found[0]["error"])
     assert "not JSON" in str(found[1]["error"])
     assert "2 of 4 answered" in done.stderr
     assert "2 failed" in done.stderr

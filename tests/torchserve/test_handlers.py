@@ -73,6 +73,12 @@ def test_the_fields_of_a_form_are_keys_and_files_too(echo: Server) -> None:
     assert answer.json() == {"data": ["bytearray", "abc"], "note": ["bytearray", "hi"]}
 
 
+@pytest.mark.document("torchserve.48")
+def test_of_a_name_that_comes_twice_the_last_counts_and_a_json_file_is_bytes(echo: Server) -> None:
+    twice = [("data", ("x.bin", b"1")), ("data", ("x.json", b'{"a": 1}', "application/octet-stream"))]
+    assert echo.client.post(ECHO, files=twice).json() == {"data": ["bytearray", '{"a": 1}']}
+
+
 @pytest.mark.document("torchserve.12")
 def test_a_query_reaches_the_handler_on_the_older_paths_alone(echo: Server) -> None:
     assert echo.client.post(ECHO + "?q=1", json={}).json() == {"body": ["dict", {}]}
@@ -166,7 +172,8 @@ def test_ping_and_the_description(echo: Server) -> None:
 
 def together(server: Server, *words: str, path: str = "/predictions/torchserve_batch") -> list[httpx.Response]:
     def ask(word: str) -> httpx.Response:
-        return httpx.post(server.url + path, content=word, headers={"content-type": "text/plain"}, timeout=60)
+        # A client of its own for each would take longer to make than a batch waits for its requests.
+        return server.client.post(path, content=word, headers={"content-type": "text/plain"}, timeout=60)
 
     with ThreadPoolExecutor(len(words)) as pool:
         return list(pool.map(ask, words))

@@ -17,11 +17,12 @@ from support.models import all_of
 from support.originals import Case, ask, differs
 from support.rpc import address
 from support.server import PACKAGES, ROOT, Server, serving
-from support.torchserve import TorchServe, archive, call, prediction
+from support.torchserve import TorchServe, call, manage, prediction, really_archived, stream
 
 pytestmark = pytest.mark.rest("TorchServe needs Java and torch, and half a minute to start")
 JSON = {"Content-Type": "application/json"}
 TOKEN = "a-token-of-clients"
+ADMIN_TOKEN = "a-token-of-administrators"
 
 
 def act(name: str, differs: str = "") -> Case:
@@ -80,13 +81,15 @@ CALLS = (
 )
 
 
-SCRIPTED = {"serializedFile": "model.pt"}
+SCRIPTED = {"serialized_file": "model.pt"}
 BUILT_IN = {
     "image_classifier": SCRIPTED,
     "object_detector": SCRIPTED,
     "image_segmenter": SCRIPTED,
-    "text_classifier": {"serializedFile": "weights.pth", "modelFile": "net.py"},
+    "text_classifier": {"serialized_file": "weights.pth", "model_file": "net.py"},
 }
+DESCRIBED = {"word": "return ['a word'] * len(data)", "nothing": "return [None]", "failing": "raise ValueError('no')"}
+"""What handlers do with the question for a description."""
 
 
 # The archives: a handler of our own, and one of each that the platform brings
@@ -95,12 +98,18 @@ BUILT_IN = {
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("store")
-    archive(PACKAGES / "torchserve_echo", folder / "echo.mar", "handler.py", "1.0")
+    really_archived(PACKAGES / "torchserve_echo", folder / "echo.mar", "handler.py")
     parts = tmp_path_factory.mktemp("parts")
     made = [sys.executable, "-W", "ignore", ROOT / "tests" / "support" / "torchserve_models.py", parts]
     subprocess.run(made, check=True)
     for name, more in BUILT_IN.items():
-        archive(parts / name, folder / f"{name}.mar", name, "1.0", **more)
+        really_archived(parts / name, folder / f"{name}.mar", name, **more)
+    for name, does in DESCRIBED.items():
+        (parts / name).mkdir()
+        (parts / name / "handler.py").write_text(
+            f"def handle(data, context):\n    if data is not None:\n        {does}\n"
+        )
+        really_archived(parts / name, folder / f"{name}.mar", "handler.py")
     return folder
 
 
@@ -120,8 +129,8 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(store: Path, stubs: Path) -> Iterator[Server]:
-    env = {"PANGLOT_TOKEN": TOKEN, "PYTHONPATH": str(stubs)}
-    with serving(all_of(store), "--grpc-port", "0", env=env) as server:
+    env = {"PANGLOT_TOKEN": TOKEN, "PANGLOT_ADMIN_TOKEN": ADMIN_TOKEN, "PYTHONPATH": str(stubs)}
+    with serving(all_of(store), "--grpc-port", "0", "--admin", env=env) as server:
         yield server
 
 
@@ -164,6 +173,47 @@ def test_the_same_call_of_grpc_has_the_same_answer(
 ) -> None:
     theirs = call(original.grpc, method, message, original.token)
     assert call(address(ours), method, message, TOKEN) == theirs
+
+
+MANAGED = (
+    ("ListModels", {"limit": 1, "next_page_token": 0}),
+    ("DescribeModel", {"model_name": "nope"}),
+    ("DescribeModel", {"model_name": "echo", "model_version": "9.0"}),
+    ("DescribeModel", {"model_name": "echo", "model_version": "1.0", "customized": True}),
+    ("DescribeModel", {"model_name": "word", "customized": True}),
+    ("DescribeModel", {"model_name": "nothing", "customized": True}),
+    ("DescribeModel", {"model_name": "failing", "customized": True}),
+    ("ScaleWorker", {"model_name": "echo", "min_worker": 2, "synchronous": True}),
+    ("ScaleWorker", {"model_name": "echo", "min_worker": 1}),
+    ("ScaleWorker", {"model_name": "echo", "min_worker": 2, "max_worker": 1}),
+    ("ScaleWorker", {"model_name": "nope"}),
+    ("SetDefault", {"model_name": "echo", "model_version": "1.0"}),
+    ("SetDefault", {"model_name": "nope", "model_version": "1.0"}),
+    ("RegisterModel", {}),
+    ("UnregisterModel", {"model_name": "nope"}),
+)
+
+
+@pytest.mark.document("torchserve.30", "torchserve.31")
+@pytest.mark.parametrize(("method", "fields"), MANAGED, ids=str)
+def test_the_same_call_of_the_management_has_the_same_answer(
+    ours: Server, original: TorchServe, method: str, fields: dict[str, Any]
+) -> None:
+    theirs = manage(original.grpc_management, method, original.management_token, **fields)
+    token = TOKEN if method in ("ListModels", "DescribeModel") else ADMIN_TOKEN
+    mine = manage(address(ours), method, token, **fields)
+    if method == "DescribeModel" and isinstance(theirs, str) and isinstance(mine, str):
+        (told,), (mine_told,) = json.loads(theirs), json.loads(mine)
+        own = ("modelName", "modelVersion", "modelUrl", "batchSize", "responseTimeout", "customizedMetadata")
+        assert [mine_told.get(name) for name in own] == [told.get(name) for name in own]
+    else:
+        assert mine == theirs
+
+
+@pytest.mark.document("torchserve.32")
+@pytest.mark.parametrize("message", [prediction("echo", data=b"1")], ids=["no sequence"])
+def test_a_refused_message_of_a_stream_is_told_alike(ours: Server, original: TorchServe, message: bytes) -> None:
+    assert stream(address(ours), [message], TOKEN) == stream(original.grpc, [message], original.token)
 
 
 # Handlers that the platform brings

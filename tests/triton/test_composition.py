@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy
 import pytest
 
@@ -26,6 +27,7 @@ from support.server import Server, panglot, serving, wait_until
 
 HERE = Path(__file__).parent
 WORDS = ("one", "two", "three")
+ADMIN = "an-admin-token-of-some-length-0123456789"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,7 @@ def bls(server: Server, how: str, text: str = "abba") -> str:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("what", ["ensembles", "streams", "aio"])
+@pytest.mark.parametrize("what", ["ensembles", "streams", "aio", "decoupled"])
 def test_nvidias_client_asks_them(what: str, server: Server) -> None:
     python = environments.python_with("tritonclient-2.73", "tritonclient[http,grpc]==2.73.0")
     command = [python, str(HERE / "clients" / "composed.py"), what]
@@ -192,6 +194,63 @@ def pid_of(server: Server, model: str) -> int:
     return pid
 
 
+# Decoupled steps
+
+
+def events(server: Server, model: str, number: int) -> list[dict[str, Any]]:
+    with server.client.stream("POST", f"/v2/models/{model}/generate_stream", json={"N": number}) as answer:
+        assert answer.status_code == 200, answer.read()
+        return [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_what_follows_a_decoupled_step_runs_for_each_of_its_responses(count: int, server: Server) -> None:
+    said = [(event["token"], event["said"]) for event in events(server, "speech", count)]
+    assert said == [(f"token {at}", f"TOKEN {at} OF {count}") for at in range(count)]
+    again = [event["AGAIN"] for event in events(server, "twice_told", count)]
+    assert again == [f"TOKEN {at} OF {count} OF {count}" for at in range(count)]
+    assert server.client.get("/v2/models/speech/config").json()["model_transaction_policy"] == {"decoupled": True}
+
+
+def test_parts_are_for_clients_that_take_them(server: Server) -> None:
+    assert server.client.post("/v2/models/speech/generate", json={"N": 1}).json()["said"] == "TOKEN 0 OF 1"
+    several = server.client.post("/v2/models/speech/generate", json={"N": 2})
+    assert (several.status_code, "exactly 1 response" in several.text) == (400, True)
+    body = {"inputs": [{"name": "N", "shape": [1], "datatype": "INT32", "data": [2]}]}
+    whole = server.client.post("/v2/models/speech/infer", json=body)
+    assert (whole.status_code, "answers in parts" in whole.text) == (400, True)
+    lines = post(server, "speech", {"N": [2]}, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert [json.loads(line)["said"] for line in lines] == [["TOKEN 0 OF 2"], ["TOKEN 1 OF 2"]]
+
+
+def test_an_error_ends_the_stream_of_an_ensemble(server: Server) -> None:
+    said: list[str] = []
+    with (
+        pytest.raises(httpx.RemoteProtocolError),
+        server.client.stream("POST", "/v2/models/speech/generate_stream", json={"N": 9}) as answer,
+    ):
+        said += (json.loads(line[6:])["token"] for line in answer.iter_lines() if line.startswith("data: "))
+    first = server.client.post("/v2/models/speech/generate", json={"N": 9})
+    assert "in ensemble speech, step 1 (shout): seven is not said" in first.text
+
+
+def test_a_stream_that_nobody_reads_ends_all_its_steps(server: Server) -> None:
+    mark = len(server.lines)
+    with server.client.stream("POST", "/v2/models/twice_told/generate_stream", json={"N": 2000}) as answer:
+        next(answer.iter_lines())
+    server.wait_log("counter cancelled", after=mark)
+
+
+def test_responses_of_different_decoupled_steps_belong_to_no_common_one(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "speech" / "config.pbtxt"
+    step = 'step { model_name: "counter" input_map { key: "N" value: "N" } output_map { key: "TOKEN" value: "other" } }'
+    output = 'output { name: "other" data_type: TYPE_STRING dims: [ 1 ] }'
+    file.write_text(f"{file.read_text().rstrip().removesuffix('}')}{step}\n}}\n{output}")
+    with pytest.raises(StartError, match=r"the ensemble has outputs of step 3 \(counter\) and of step 2 \(counter\)"):
+        Planner({"models": str(tmp_path)}, {}).server_plan([])
+
+
 # Scripts that call models
 
 
@@ -234,6 +293,27 @@ def test_responses_of_a_decoupled_model_come_one_after_the_other(server: Server)
     server.wait_log("counter cancelled", after=mark)
 
 
+def test_a_script_loads_and_unloads_models_where_the_server_allows_it(folder: Path, server: Server) -> None:
+    refused = bls(server, "reload")
+    assert "start it with --admin" in refused
+    assert refused.endswith("|True")
+    assert "come from the server's folder" in bls(server, "changed")
+    with serving(all_of(folder), "--admin", ready=False, env={"PANGLOT_ADMIN_TOKEN": ADMIN}) as allowed:
+        allowed.wait_ready()
+        allowed.client.headers["authorization"] = f"Bearer {ADMIN}"
+        assert bls(allowed, "reload") == "False|True"
+        assert bls(allowed, "chain", "cab") == word("cab")
+        assert "Failed to load model 'nowhere': " in bls(allowed, "absent")
+        # An ensemble that is loaded later is checked too.
+        letters = "/v2/repository/models/letters"
+        assert allowed.client.post(f"{letters}/unload").status_code == 200
+        ensemble = allowed.client.post("/v2/repository/models/pipeline/load")
+        assert (ensemble.status_code, "has no model 'letters'" in ensemble.text) == (400, True)
+        assert allowed.client.post(f"{letters}/load").status_code == 200
+        assert allowed.client.post("/v2/repository/models/speech/load").status_code == 200
+        assert [event["token"] for event in events(allowed, "speech", 2)] == ["token 0", "token 1"]
+
+
 @pytest.mark.parametrize("names", [["itself"], ["back", "itself"]])
 def test_models_that_would_wait_for_ever_get_an_error(names: list[str], server: Server) -> None:
     """The first has one worker, which waits for the call that leads back to it."""
@@ -268,7 +348,6 @@ def replaced(folder: Path, tmp_path: Path, before: str, after: str) -> Planner:
         ("TYPE_FP32 dims: [ 3 ]", "TYPE_FP64 dims: [ 3 ]", "the output 'scores' must be FP64, and is FP32", 0),
         ('key: "TEXT" value: "SENTENCE"', 'key: "TEXT" value: "scores"', "these steps wait for each other", 13),
         ('value: "best"', 'value: "scores"', "'scores' is the output of", 25),
-        ('"words"', '"counter"', "is decoupled", 25),
         ('"words"', '"pipeline"', "no input 'SCORES'|leads back to", 25),
         ("step [", "steps [", "'steps' is no field of ensemble_scheduling", 11),
     ],

@@ -18,7 +18,8 @@ import pytest
 from panglot import dialects
 from panglot.dialects.triton import environments
 from panglot.errors import StartError
-from panglot.packages import triton_config, triton_fields
+from panglot.packages.config_pbtxt import triton_config, triton_fields
+from support.environments import python_with
 from support.models import all_of
 from support.server import Server, serving, wait_until
 
@@ -209,6 +210,21 @@ def test_every_field_is_below_one_that_is_known() -> None:
     for field in triton_fields.FIELDS.values():
         above = field.path.rpartition(".")[0]
         assert not above or above in triton_fields.FIELDS, field.path
+
+
+@pytest.mark.timeout(600)
+def test_every_field_of_nvidias_description_is_known(tmp_path: Path) -> None:
+    python = python_with("tritonclient-2.73", "tritonclient[http,grpc]==2.73.0")
+    command = [python, str(HERE / "clients" / "fields.py")]
+    written = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
+    assert len(written) > 150
+    path = tmp_path / "config.pbtxt"
+    for name, text in written.items():
+        path.write_text(text)
+        triton_fields.warnings(triton_config.read(path), path, has_script=True)
+        # Entries of maps, and what is below a field without effect, have the row of the map.
+        above = name.partition(".key")[0].partition(".value")[0]
+        assert above in triton_fields.FIELDS, name
 
 
 def test_model_files_are_told_what_has_no_effect_on_them(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -86,16 +89,93 @@ def test_an_idle_sequence_ends(server: Server) -> None:
     assert LOST in send(server, "forgetful", 1, 1).text
 
 
+def pids_of(server: Server, model: str) -> list[int]:
+    workers = server.client.get("/status.json").json()["workers"]
+    return [int(worker["pid"]) for worker in workers if worker["model"] == model and worker["state"] == "ready"]
+
+
 def test_a_sequence_that_is_lost_with_its_worker_is_an_error(server: Server) -> None:
     assert total(server, "remembering", "lost", 1, start=True) == 101
-    workers = server.client.get("/status.json").json()["workers"]
-    (pid,) = [int(worker["pid"]) for worker in workers if worker["model"] == "remembering"]
-    os.kill(pid, signal.SIGKILL)
+    for pid in pids_of(server, "remembering"):
+        os.kill(pid, signal.SIGKILL)
     wait_until(lambda: LOST in send(server, "remembering", "lost", 1).text)
     assert total(server, "remembering", "lost", 1, start=True, end=True) == 101
 
 
-def test_a_model_of_sequences_has_one_worker(server: Server) -> None:
-    assert "config.pbtxt:5: instance_group.count has no effect here: a model of sequences has one worker" in server.log
-    ended = panglot("serve", str(HERE / "sequences" / "summing"), "--workers", "2", "--port", "0")
-    assert (ended.returncode, "a model of sequences has one worker" in ended.stderr) == (3, True)
+# Several workers
+
+
+@pytest.fixture(scope="module")
+def several() -> Iterator[Server]:
+    with serving(all_of(HERE / "sequences"), "--grpc-port", "0", "--workers", "3", ready=False) as started:
+        started.wait_ready()
+        yield started
+
+
+@pytest.mark.timeout(600)
+def test_nvidias_client_sends_sequences_to_several_workers(several: Server) -> None:
+    python = environments.python_with("tritonclient-2.73", "tritonclient[http,grpc]==2.73.0")
+    command = [python, str(HERE / "clients" / "sequences.py"), several.url.partition("://")[2], address(several)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("model", "first"), [("summing", 0), ("remembering", 100)])
+def test_a_sequence_stays_with_one_of_several_workers(model: str, first: int, several: Server) -> None:
+    def whole(name: int) -> list[int]:
+        return [total(several, model, name, name * step, start=step == 0, end=step == 5) for step in range(6)]
+
+    with ThreadPoolExecutor(20) as crowd:
+        sums = list(crowd.map(whole, range(1, 21)))
+    assert sums == [[first + name * sum(range(step + 1)) for step in range(6)] for name in range(1, 21)]
+    workers = several.client.get("/status.json").json()["workers"]
+    assert sum(worker["served"] > 0 for worker in workers if worker["model"] == model) > 1
+
+
+@pytest.mark.timeout(180)
+def test_a_worker_of_several_dies_with_its_own_sequences_alone(several: Server) -> None:
+    """Every sum that is answered is right, and most sequences are of other workers."""
+    begun, killed = threading.Barrier(21, timeout=60), threading.Event()
+
+    def whole(name: int) -> bool:
+        """Whether the sequence came to its end."""
+        expected = 100
+        for step in range(6):
+            answer = send(several, "remembering", name, name * step, start=step == 0, end=step == 5)
+            if answer.status_code != 200:
+                assert step > 2, answer.text
+                assert LOST in answer.text or "died" in answer.text, answer.text
+                return False
+            expected += name * step
+            assert answer.json()["outputs"][0]["data"] == [expected]
+            if step == 2:
+                begun.wait()
+                assert killed.wait(60)
+        return True
+
+    with ThreadPoolExecutor(20) as crowd:
+        ended = crowd.map(whole, range(1, 21))
+        begun.wait()
+        os.kill(pids_of(several, "remembering")[0], signal.SIGKILL)
+        wait_until(lambda: len(pids_of(several, "remembering")) == 3, 60)
+        killed.set()
+        results = list(ended)
+    assert 0 < results.count(True) < 20
+
+
+def test_what_cannot_be_told_is_refused_where_there_are_several_workers(several: Server) -> None:
+    tensor = {"name": "X", "shape": [1, 1], "datatype": "INT32", "data": [1]}
+    body = {"inputs": [tensor], "parameters": {"sequence_id": 5, "sequence_start": True, "other": "x" * 70_000}}
+    answer = several.client.post("/v2/models/summing/infer", json=body)
+    assert (answer.status_code, "send its tensors as binary data" in answer.text) == (413, True)
+    packed = gzip.compress(json.dumps({"inputs": [tensor], "parameters": {"sequence_id": 5}}).encode())
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    answer = several.client.post("/v2/models/summing/infer", content=packed, headers=headers)
+    assert (answer.status_code, "compressed request" in answer.text) == (415, True)
+    for name in (0, "", None, True, [1], {"a": 1}):
+        assert send(several, "summing", name, 1).status_code == 400
+
+
+def test_the_number_of_workers_is_fixed(several: Server) -> None:
+    ended = panglot("serve", str(HERE / "sequences" / "summing"), "--workers", "1:3", "--port", "0")
+    assert (ended.returncode, "has a fixed number of workers" in ended.stderr) == (3, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import openai
@@ -72,6 +73,35 @@ def test_the_token_of_the_hosted_platform(server: Server, path: str) -> None:
     assert [status(given) for given in ("Api-Key wrong", "Api-Key", TOKEN, "")] == [401, 401, 401, 401]
 
 
+RESPONDS = """
+class Model:
+    def load(self):
+        pass
+
+    def predict(self, request):
+        return request
+
+    def responses(self, request):
+        text = {"type": "output_text", "text": request["input"].upper(), "annotations": []}
+        said = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
+        return {"id": "r1", "object": "response", "model": request["model"], "output": [said]}
+"""
+
+
+@pytest.mark.document("truss.43", "truss.30")
+@pytest.mark.parametrize("base", ["/v1", "/environments/staging/sync/v1"])
+def test_responses(tmp_path: Path, base: str) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "config.yaml").write_text("model_name: responds\n")
+    (tmp_path / "model" / "model.py").write_text(RESPONDS)
+    with (
+        serving(tmp_path, env={"PANGLOT_TOKEN": TOKEN}) as server,
+        openai.OpenAI(base_url=server.url + base, api_key=TOKEN, max_retries=0) as client,
+    ):
+        assert client.responses.create(model="m", input="hello").output_text == "HELLO"
+
+
+@pytest.mark.document("truss.42")
 def test_the_request_id_of_the_platform_comes_back(server: Server) -> None:
     headers = {"Authorization": f"Api-Key {TOKEN}", "X-Baseten-Request-Id": "abc-1"}
     answer = httpx.post(f"{server.url}/predict", json={}, headers=headers)

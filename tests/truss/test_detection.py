@@ -158,6 +158,7 @@ def test_what_only_the_platform_has_is_told_in_one_line_each() -> None:
     assert package.options["example"] == {"kind": "json", "value": {"text": "hi"}}
 
 
+@pytest.mark.document("truss.44")
 def test_fixed_paths_of_the_platforms_images_are_found(tmp_path: Path) -> None:
     script = MODEL + '\n\nWEIGHTS = "/app/data/weights.bin"\nOTHER = "/apple"\n'
     write(tmp_path, config_yaml="", model__model_py=script)

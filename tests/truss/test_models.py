@@ -85,6 +85,7 @@ def test_msgpack_with_arrays_is_answered_in_msgpack(echo: Server) -> None:
     assert (value["image"] == numpy.arange(6).reshape(2, 3)).all()
 
 
+@pytest.mark.document("truss.41")
 def test_arrays_of_python_objects_are_never_unpickled(echo: Server) -> None:
     for kind in (b"O", b""):
         body = binary.dumps({b"nd": True, b"kind": kind, b"type": "|O", b"shape": [1], b"data": b"\x80\x04."})
@@ -92,6 +93,7 @@ def test_arrays_of_python_objects_are_never_unpickled(echo: Server) -> None:
         assert blamed(answer) == (400, {"error": "unsupported payload"}, "04", "700")
 
 
+@pytest.mark.document("truss.41")
 def test_broken_msgpack_is_the_clients_fault(echo: Server) -> None:
     for body in (b"", b"\x93\x01", b"\x01\x02", b"\xdf\xff\xff\xff\xff", b"\xc1", b"\xa1\xff", b"\x91" * 5000):
         answer = echo.client.post(PREDICT, content=body, headers={"Content-Type": OCTETS})
@@ -153,6 +155,7 @@ def test_a_result_that_json_cannot_hold_is_named(echo: Server) -> None:
         assert blamed(op(echo, name)) == (500, {"error": sentence}, "04", "500")
 
 
+@pytest.mark.document("truss.39")
 def test_nan_becomes_null_with_a_warning(echo: Server) -> None:
     answer = op(echo, "nan")
     assert (answer.text, answer.headers["x-panglot-warning"]) == ('{"a": null}', "nan: 1 values replaced by null")
@@ -191,6 +194,7 @@ def test_a_client_that_accepts_json_alone_gets_a_stream_as_one_text(echo: Server
     assert blamed(answer) == (500, {"error": "Unhandled exception: ValueError: in the middle"}, "04", "500")
 
 
+@pytest.mark.document("truss.40")
 def test_a_stream_that_breaks_has_no_end(echo: Server) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         op(echo, "breaks")
@@ -361,6 +365,7 @@ def test_plain_calls_run_in_as_many_workers_as_the_concurrency() -> None:
         assert len(processes) == 2
 
 
+@pytest.mark.document("truss.14")
 def test_plain_calls_run_in_threads_where_the_user_says_so() -> None:
     with serving("truss_threads", "--predict-threads") as server:
         assert [answer.json() for answer in several(server, {"meet": True}, 2)] == ["met", "met"]

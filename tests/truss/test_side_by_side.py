@@ -219,6 +219,7 @@ def test_what_ends_the_original_at_its_start_ends_panglot_too(package: str, tmp_
     assert f"{package}/model/model.py:" in done.stderr
 
 
+@pytest.mark.document("truss.40")
 def test_a_stream_that_breaks_is_seen_to_break(echo: tuple[str, Server]) -> None:
     originals.differs("truss", "Streams that break")
     body = {"op": "breaks"}

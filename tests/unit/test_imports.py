@@ -32,6 +32,7 @@ SHARED = (
     "panglot_worker.node.handshake",
     "panglot_worker.node.listing",
     "panglot_worker.files.package_files",
+    "panglot_worker.line.calls",
     "panglot_worker.line.wire",
     "panglot_worker.graphs",
     "panglot_worker.net",
@@ -115,7 +116,12 @@ def test_front_never_imports_frameworks_or_image_libraries() -> None:
 def test_only_tools_reach_the_module_of_arrays() -> None:
     users = {module_name(path) for path in FRONT if ARRAYS in imports(path)} - {ARRAYS}
     tools = {name for name in users if belongs(name, "panglot.tools")}
-    assert users - tools == {"panglot.cli.bench", "panglot.cli.check", "panglot.cli.replay", "panglot.cli.run"}
+    assert users - tools == {
+        "panglot.cli.commands.bench",
+        "panglot.cli.commands.check",
+        "panglot.cli.commands.replay",
+        "panglot.cli.commands.run",
+    }
     assert {"numpy", "pickle"} <= set(imports(SOURCE / "panglot" / "tools" / "arrays.py"))
 
 
@@ -137,10 +143,12 @@ def test_a_server_never_loads_numpy() -> None:
 
 def test_web_reaches_the_engine_only_through_its_interface() -> None:
     for path in [path for path in FRONT if "web" in parts(path)]:
-        doors = ("panglot.engine.interface", "panglot.engine.call")
+        interface = ("panglot.engine.interface", "panglot.engine.call")
         for name in imports(path):
             if belongs(name, "panglot.engine"):
-                assert name == "panglot.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"
+                assert name == "panglot.engine" or any(belongs(name, part) for part in interface), (
+                    f"{path} imports {name}"
+                )
 
 
 def test_engine_knows_nothing_of_the_web() -> None:
@@ -192,7 +200,7 @@ def test_there_are_no_import_cycles() -> None:
 
 
 def folder_of(name: str, path: Path) -> str:
-    """The folder of ours a module belongs to: a dialect's own, a room such as `web`, or, outside of all, the module."""
+    """The folder of ours a module belongs to: a dialect's own, one such as `web`, or, outside of all, the module."""
     folders = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     depth = 3 if folders[1:2] == ["dialects"] else 2
     return ".".join(folders[:depth]) if len(folders) > 1 else name
@@ -201,7 +209,7 @@ def folder_of(name: str, path: Path) -> str:
 def test_there_are_no_cycles_between_folders() -> None:
     """Wherever the import stands: in a function, or only for type checkers.
 
-    `panglot` itself lends names of its rooms to scripts, when they are first used, and gives all of them the version.
+    `panglot` itself lends names of its folders to scripts, when they are first used, and gives all of them the version.
     """
     files = {module_name(path): path for path in [*FRONT, *WORKER] if module_name(path) != "panglot"}
     graph: dict[str, set[str]] = {}
@@ -216,6 +224,35 @@ def test_there_are_no_cycles_between_folders() -> None:
         for folder in leaves:
             del graph[folder]
     assert graph == {}
+
+
+ENTANGLED = {"panglot", "panglot.engine", "panglot_worker", "panglot_worker.dialects.megflow"}
+"""Folders whose inner folders may need each other. The test above looks at those of `panglot` and `panglot_worker`. In
+the engine a worker's record and its pool know each other, and in MegFlow the graph, its servers and their videos."""
+
+
+def test_inner_folders_need_each_other_in_one_direction() -> None:
+    """Such as those of `web`: HTTP/2 needs gRPC, gRPC the heads of HTTP/1.1, and none of them the other way round."""
+    files = {module_name(path): path for path in [*FRONT, *WORKER]}
+    graphs: dict[str, dict[str, set[str]]] = {}
+    for name, path in files.items():
+        for other in needed(path, set(files)):
+            ours, theirs = name.split("."), other.split(".")
+            depth = next((at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), 0)
+            pair = ".".join(ours[: depth + 1]), ".".join(theirs[: depth + 1])
+            parent = ".".join(ours[:depth])
+            if parent and parent not in ENTANGLED and not set(pair) & files.keys() - folders(files):
+                graphs.setdefault(parent, {}).setdefault(pair[0], set()).add(pair[1])
+    assert "panglot.web" in graphs
+    for parent, graph in graphs.items():
+        while ends := [folder for folder, others in graph.items() if not others & graph.keys()]:
+            for folder in ends:
+                del graph[folder]
+        assert graph == {}, parent
+
+
+def folders(files: dict[str, Path]) -> set[str]:
+    return {name for name, path in files.items() if path.name == "__init__.py"}
 
 
 def inside(path: Path, known: set[str]) -> set[str]:

@@ -185,7 +185,7 @@ def test_a_changed_file_forgives_no_rate_and_revokes_at_once() -> None:
     assert former is not None
     assert keys.replace([])[1:] == (0, 0, 1)
     assert keys.find(b"pgk-x") is None
-    assert not holder.is_free(former)
+    assert not holder.readmit(former)
     gone = holder.refusal(Wanted(METRICS, "/metrics"))
     assert gone is not None
     assert gone.status == 401

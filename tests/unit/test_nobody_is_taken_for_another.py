@@ -40,6 +40,12 @@ FOLDERS = [
         if folder.is_dir() and folder.name not in OUTSIDE
     ),
 ]
+BROKEN = [
+    (folder, own_dialect(folder))
+    for folder in sorted((PACKAGES / "broken").iterdir())
+    if folder.is_dir() and own_dialect(folder)
+]
+"""Wrong packages, which are still somebody's."""
 TEMPLATES = [
     (name, kind)
     for name, dialect in dialects.known().items()
@@ -81,6 +87,18 @@ def check(path: Path, own: str) -> None:
 @pytest.mark.parametrize(("folder", "own"), FOLDERS, ids=[str(folder.relative_to(ROOT)) for folder, _ in FOLDERS])
 def test_a_package_is_recognised_by_its_own_dialect_alone(folder: Path, own: str) -> None:
     check(served(folder), own)
+
+
+@pytest.mark.parametrize(("folder", "own"), BROKEN, ids=[folder.name for folder, _ in BROKEN])
+def test_a_wrong_package_is_recognised_by_its_own_dialect_alone(folder: Path, own: str) -> None:
+    assert recognisers(folder) == [own]
+
+
+def test_a_setting_that_one_dialect_has_says_which_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
+    monkeypatch.setenv("HF_TASK", "text-classification")
+    assert dialects.discover(tmp_path).dialect == "hfendpoint"
+    assert dialects.discover(tmp_path, given={"flavor": "huggingface"}).dialect == "sagemaker"
 
 
 @pytest.mark.parametrize(("own", "kind"), TEMPLATES, ids=[f"{name} {kind}".strip() for name, kind in TEMPLATES])

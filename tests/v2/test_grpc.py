@@ -265,8 +265,26 @@ def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Se
     wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
-def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path) -> None:
-    (tmp_path / "flood.py").write_text("def predict(request):\n    while True:\n        yield {'x': 'x' * 500_000}\n")
+def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off_when_others_wait(tmp_path: Path) -> None:
+    (tmp_path / "flood.py").write_text(
+        "PART = {'x': 'x' * 500_000}\n\n\ndef predict(request):\n    yield PART\n    while request['n'][0]:\n"
+        "        yield PART\n"
+    )
+    with serving(tmp_path / "flood.py", "--grpc-port", "0", "--slow-reader", "1s") as server:
+        rpc = Rpc(server)
+        call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+        answers = call(iter([rpc.tensors("flood", n=[1]).SerializeToString()]), timeout=60)
+        next(answers)
+        other = Rpc(server).channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+        assert len(list(other(iter([rpc.tensors("flood", n=[0]).SerializeToString()]), timeout=60))) == 1
+        assert b"too slowly" in list(answers)[-1]
+        assert server.metric("panglot_connections_refused_total", limit="slow_reader") == 1
+
+
+def test_a_client_that_does_not_read_what_cannot_be_held_back_is_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "flood.py").write_text(
+        "async def predict(request):\n    while True:\n        yield {'x': 'x' * 500_000}\n"
+    )
     with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
         rpc = Rpc(server)
         call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")

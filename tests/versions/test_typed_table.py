@@ -23,7 +23,7 @@ LITERALS = (
 SHOWN = """
 def shown(value):
     if isinstance(value, PIL.Image.Image):
-        return "a picture, %s, %d by %d" % (value.mode, value.width, value.height)
+        return "an image, %s, %d by %d" % (value.mode, value.width, value.height)
     return re.sub(r",\\s+", ", ", repr(value))
 """
 

@@ -58,7 +58,7 @@ def test_what_is_no_video(server: Server, body: bytes, status: int) -> None:
     answer = send(server, body)
     assert (answer.status_code, answer.text) == (
         status,
-        "the video cannot be opened: it is no video of a known format",
+        "the video cannot be opened: it is not a video in a known format",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot.web.documents.swagger import ASSETS
+from panglot.web.pages.swagger import ASSETS
 from support.browser import Browser, browsing
 from support.server import Server, serving
 
@@ -89,3 +89,24 @@ def test_markup_of_a_script_does_nothing() -> None:
         assert "<script>window.harmed = true</script>" in browser.text()
         assert browser.run("window.harmed === undefined")
         assert browser.run("document.querySelectorAll('#swagger-ui img[src=x], #swagger-ui script').length") == 0
+
+
+@pytest.mark.rest("a browser")
+def test_an_operation_has_an_address_and_an_answer_is_kept_by_the_keyboard(server: Server, tmp_path: Path) -> None:
+    with browsing() as browser:
+        browser.resize(1100, 1000)
+        browser.open(server.url + "/docs")
+        browser.click("#operations-tensors-health_live .opblock-summary-control")
+        browser.wait("location.hash === '#/tensors/health_live'")
+        browser.open("about:blank")
+        browser.open(server.url + "/docs#/tensors/server_metadata")
+        browser.click("#operations-tensors-server_metadata.is-open .try-out__btn")
+        browser.click(".execute")
+        browser.wait("!!document.querySelector('.download-contents[tabindex]')")
+        browser.run(
+            "document.addEventListener('click', ({ target }) => { window.kept ??= target.download; }, true);"
+            "document.querySelector('.download-contents').focus()"
+        )
+        browser.press("Enter")
+        browser.wait("!!window.kept")
+        assert browser.run("window.kept").endswith(".json")

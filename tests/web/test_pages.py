@@ -13,13 +13,14 @@ import pytest
 
 from panglot.engine.interface import Trouble
 from panglot.metrics.counters import Metrics
+from panglot.web.pages.assets import OURS
 from panglot.web.pages.failures import Failures, Owner
 from panglot.web.pages.live import seen
 from panglot.web.pages.sampling import Counted, between, counted, percentile
-from support.server import Server, serving, wait_until
+from support.server import ROOT, Server, serving, wait_until
 
 PAGES = ("/", "/status", "/docs")
-HEAVIEST = 300_000
+HEAVIEST = 280_000
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,12 @@ def test_a_page_is_light(path: str, server: Server) -> None:
         f"/pages/{name}" for text in loaded.values() for name in re.findall(r'from "\./([^"]+)"', text.decode())
     }
     assert imported <= loaded.keys(), "everything is named in the page, so that nothing waits for something else"
+
+
+def test_all_pages_together_are_light() -> None:
+    """Those of dialects and both languages included; Swagger UI is not ours."""
+    folders = [OURS, *(ROOT / "src" / "panglot" / "dialects").glob("*/pages")]
+    assert sum(file.stat().st_size for folder in folders for file in folder.iterdir()) <= HEAVIEST
 
 
 def test_files_are_asked_for_anew_and_sent_once(server: Server) -> None:
@@ -218,20 +225,84 @@ def test_rates_are_of_what_came_since() -> None:
     assert between(Counted(0.0), Counted(0.0))[0] == [0, 0, 0]
 
 
+def test_every_failure_is_shown_once() -> None:
+    """Where a script's failure or a worker's death is the reason of an answer, the answer is not listed as well."""
+    failures, metrics, owner, routes = Failures(), Metrics(), Owner("model"), frozenset({"/predict"})
+    metrics.requests["/predict", 500] = 3
+    metrics.requests["/predict", 503] = 1
+    raised = Trouble(1.0, "one", "the script failed", "Traceback")
+    died = [Trouble(2.0, "", "worker 0 died", "", ("two",)), Trouble(2.5, "", "worker 1 died", "", ("two",))]
+    answered = {"one": ("/predict", 500), "two": ("/predict", 500), "other": ("/predict", 503)}
+    failures.update(owner, metrics, [raised, died[0]], routes, answered)
+    failures.update(owner, metrics, [raised, *died], routes, answered)
+    answers = [(group["what"], group["count"]) for group in failures.shown() if group["kind"] == "answers"]
+    assert set(answers) == {
+        ("500 Internal Server Error · /predict", 1),
+        ("503 Service Unavailable · /predict", 1),
+    }
+    assert sum(group["count"] for group in failures.shown()) == 5
+    # A failure that has left the recent requests before anybody looked is still explained.
+    lost = Trouble(3.0, "three", "the script failed", "Traceback")
+    for _ in range(5):
+        failures.update(owner, metrics, [raised, *died, lost], routes, {})
+    assert [group["what"][:3] for group in failures.shown() if group["kind"] == "answers"] == ["503"]
+
+
+def test_a_dropped_request_is_shown_once() -> None:
+    """With the reason, and not by the status of its answer too."""
+    failures, metrics, owner, routes = Failures(), Metrics(), Owner("model"), frozenset({"/predict", "/other"})
+    metrics.dropped |= {"queue_full": 5, "deadline": 2, "poisonous": 1, "disconnected": 9}
+    metrics.requests |= {
+        ("/predict", 200): 40, ("/predict", 503): 3, ("/other", 503): 2, ("/predict", 504): 3, ("/predict", 422): 4,
+    }  # fmt: skip
+    failures.update(owner, metrics, (), routes, {})
+    shown = {group["what"]: group["count"] for group in failures.shown()}
+    assert shown == {
+        "dropped: queue_full": 5,
+        "dropped: deadline": 2,
+        "dropped: poisonous": 1,
+        "504 Gateway Timeout · /predict": 1,
+        "422 Unprocessable Entity · /predict": 3,
+    }
+
+
+def test_a_platform_may_answer_what_is_dropped_in_its_own_way() -> None:
+    failures, metrics = Failures(), Metrics()
+    metrics.dropped["queue_full"] = 4
+    metrics.requests["/predict", 502] = 4
+    failures.update(Owner("model"), metrics, (), frozenset({"/predict"}), {})
+    assert [group["what"] for group in failures.shown()] == ["dropped: queue_full"]
+
+
+def test_deaths_are_one_group_whichever_requests_they_cost() -> None:
+    failures = Failures()
+    died = [Trouble(float(n), "", f"worker 0 ended; it held 1 request: id-{n}", "", (f"id-{n}",)) for n in range(3)]
+    failures.update(Owner("model"), Metrics(), died, frozenset(), {})
+    assert [(group["what"], group["count"]) for group in failures.shown()] == [("worker 0 ended; it held 1 request", 3)]
+
+
+def test_a_stop_is_no_failure() -> None:
+    failures, metrics = Failures(), Metrics()
+    metrics.dropped["disconnected"] = 2
+    metrics.dropped["queue_full"] += 0
+    failures.update(Owner("model"), metrics, (), frozenset(), {})
+    assert failures.shown() == []
+
+
 def test_failures_are_grouped_and_bounded() -> None:
     failures, metrics = Failures(), Metrics()
     owner = Owner("model", dev=True)
     routes = frozenset({"/predict"})
     troubles = [Trouble(float(n), f"id-{n}", "failed", "Traceback\nValueError: bad") for n in range(3)]
-    failures.update(owner, metrics, troubles, routes)
-    failures.update(owner, metrics, troubles[1:], routes)
+    failures.update(owner, metrics, troubles, routes, {})
+    failures.update(owner, metrics, troubles[1:], routes, {})
     assert [(group["what"], group["count"]) for group in failures.shown()] == [("ValueError: bad", 3)]
     failures.update(
-        owner, metrics, [Trouble(float(n), f"id-{n}", "failed", f"ValueError: {n}") for n in range(500)], routes
+        owner, metrics, [Trouble(float(n), f"id-{n}", "failed", f"ValueError: {n}") for n in range(500)], routes, {}
     )
     assert len(failures.shown()) == 100
     died = Trouble(1000.0, "", "worker 0 was killed by SIGKILL", "")
-    failures.update(owner, metrics, [died], routes)
+    failures.update(owner, metrics, [died], routes, {})
     assert failures.deaths == [(owner, died)]
     assert failures.shown()[0]["kind"] == "worker"
 

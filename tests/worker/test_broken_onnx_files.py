@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot_worker.runtimes import onnx_file
+from panglot_worker.runtimes.onnx import onnx_file
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -41,7 +41,7 @@ def refuse(content: bytes) -> None:
 def test_a_file_that_is_broken_inside_is_no_whole_file(part: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(BROKEN[part])
-    assert "no whole ONNX file" in onnx_file.wrong(str(path), refuse).problem
+    assert "not a complete ONNX file" in onnx_file.wrong(str(path), refuse).problem
 
 
 def nested(levels: int) -> bytes:

@@ -200,7 +200,7 @@ def test_a_hint_that_no_request_can_hold_is_an_error_of_the_script() -> None:
 
     def other(x: List[re.Pattern]) -> None: ...  # type: ignore[type-arg]
 
-    assert "no request can hold what x is said to be" in fails(callback).problem
+    assert "the hint of x is not a type that a request can have" in fails(callback).problem
     assert "an item of x" in fails(other).problem
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from panglot_worker.items import handoff
+from panglot_worker.items.pipelines import handoff
 
 KEY = b"k" * 32
 

@@ -40,7 +40,7 @@ def test_run_items_come_back_as_they_were(given_items: list[tuple[int, bytes, li
 def test_bodies_in_shared_memory_are_named_and_not_sent() -> None:
     looked: list[tuple[int, int, int]] = []
 
-    def look(item_id: int, place: int, length: int) -> memoryview:
+    def look(item_id: int, place: int, length: int, came: memoryview | None) -> memoryview:
         looked.append((item_id, place, length))
         return memoryview(b"there")
 

@@ -1,4 +1,4 @@
-"""The command line: one file per command; errors become exit codes here alone."""
+"""The command line: options, and `commands/` with a file for each command. Errors become exit codes here alone."""
 
 from __future__ import annotations
 
@@ -43,15 +43,22 @@ def run(command: Any) -> None:
 
 def _unknown_option(error: object) -> str:
     name = getattr(error, "option_name", "")
-    near = getattr(error, "possibilities", None) or []
-    hint = f" (fix: did you mean {' or '.join(difflib.get_close_matches(name, near, n=2, cutoff=0))}?)" if near else ""
-    return f"there is no option {name}{hint}"
+    context = getattr(error, "ctx", None)
+    options = context.command.get_params(context) if context else []
+    shown = [option for option in options if not getattr(option, "hidden", False)]
+    # Compared without the dashes, which would make any two options alike.
+    words = [word for option in shown for word in (*option.opts, *option.secondary_opts) if word[:1] == "-"]
+    bare = {word.lstrip("-"): word for word in words}
+    meant = [bare[word] for word in difflib.get_close_matches(name.lstrip("-"), bare, n=2, cutoff=0.6)]
+    hint = f"did you mean {' or '.join(meant)}?" if meant else "--help lists all options"
+    return f"there is no option {name} (fix: {hint})"
 
 
 def _end(message: str, code: int) -> None:
     import click
 
-    from panglot.terminal.text import visible
+    from panglot.terminal.text import at_words, visible
 
-    click.echo(click.style("error: ", fg="red", bold=True) + visible(message, "\n\t"), err=True)
+    whole = at_words(visible(f"error: {message}", "\n\t"), sys.stderr)
+    click.echo(click.style("error: ", fg="red", bold=True) + whole.removeprefix("error: "), err=True)
     sys.exit(code)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field
 from pathlib import Path
@@ -19,11 +20,12 @@ from panglot.packages.package import Package
 from panglot.serving import planning
 from panglot.serving.planning import ServingPlan
 from panglot.settings import Settings, flag, table_of
+from panglot.settings.conflicts import refuse_conflicts, refuse_useless
 from panglot.settings.counts import ANY
 from panglot.settings.resolving import Resolved, parse
 from panglot.settings.setting import SERVER
 from panglot.settings.units import show
-from panglot.terminal.text import visible
+from panglot.terminal.text import at_words, visible
 
 WITHOUT = "settings_without_options"
 """The attribute of a callback with the names of settings that get no option."""
@@ -120,7 +122,7 @@ class Grouped(TakesInputs):
                     formatter.write_dl(records)
         if shown is not None and len(groups) > len(shown) + 2:
             formatter.write_paragraph()
-            formatter.write_text("Other settings that mean something here are taken too: see panglot serve --help.")
+            formatter.write_text("Other settings of panglot serve that apply here work too: see panglot serve --help.")
 
     def _by_group(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """The lines of help under their headings: the command's own options, common settings, groups, dialects."""
@@ -224,11 +226,13 @@ def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
     """The settings given on the command line, in their own types, old names among them. Raises StartError."""
     table = all_settings()
     table |= {about.metadata["formerly"]: about for about in table.values() if about.metadata["formerly"]}
-    return {
+    flags = {
         name: parse(table[name], value, flag(name)) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
+    refuse_conflicts(flags)
+    return flags
 
 
 def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Package, Resolved]:
@@ -246,12 +250,14 @@ def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[st
     planner = planning.Planner(flags, os.environ)
     if len(words) == 1 and planner.folder is None and ("=" not in words[0] or Path(words[0]).exists()):
         package, resolved = resolve_package(words[0], given, arguments)
+        refuse_useless(flags, [resolved.settings], are_several=False)
         return planning.alone(package, resolved.settings, resolved.warnings)
     if arguments:
         raise StartError("arguments for a script can be given to one package only", fix="serve it alone")
     if not words and planner.folder is None:
         raise click.UsageError("Missing argument 'PATH' (fix: name a package, or --models DIR)")
     plan = planner.server_plan(words)
+    refuse_useless(flags, [plan.settings, *(model.settings for model in plan.models)], are_several=True)
     for python in {model.settings.python for model in plan.models if model.settings.python and not model.settings.ray}:
         check_interpreter(python)
     return plan
@@ -267,7 +273,8 @@ def chosen_form(form: str | None, as_json: bool) -> str | None:
 def warn(warnings: Iterable[str]) -> None:
     """Print them on stderr, for a command without a log."""
     for warning in warnings:
-        click.echo(click.style("warning: ", fg="yellow") + visible(warning), err=True)
+        whole = at_words(visible(f"warning: {warning}"), sys.stderr)
+        click.echo(click.style("warning: ", fg="yellow") + whole.removeprefix("warning: "), err=True)
 
 
 def warned(package: Package, resolved: Resolved, *notes: str) -> Package:

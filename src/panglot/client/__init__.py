@@ -12,11 +12,6 @@ clients only send and sleep.
 
 from __future__ import annotations
 
-try:
-    import httpx  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("the client needs httpx: pip install 'panglot[client]'", name=error.name) from None
-
 from panglot.client.answers import CallAnswer
 from panglot.client.asynchronous import AsyncClient
 from panglot.client.errors import CallError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -68,8 +69,8 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     `given` holds the settings of flags and variables, for detectors that need one of their own.
     """
     forced = find(dialect) if dialect else None
-    if not path.exists():
-        siblings = [child.name for child in path.parent.iterdir()] if path.parent.is_dir() else []
+    if not os.path.exists(path):  # Path.exists raises OSError for a name that is too long
+        siblings = [child.name for child in path.parent.iterdir()] if os.path.isdir(path.parent) else []
         raise StartError(f"{path} does not exist", fix=suggestion(path.name, siblings))
     if not (path.is_file() or path.is_dir()):
         raise StartError("this is neither a file nor a folder", file=str(path), fix="name a package")
@@ -86,9 +87,17 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     # Modest dialects are asked only now: weights beside a script belong to the script.
     recognised = recognised or _recognised(modest, where, given or {})
     if len(recognised) > 1:
+        # A setting that packages of one dialect alone have says which is meant.
+        meant = [package for package in recognised if _has_own(package.dialect, given or {})]
+        recognised = meant if len(meant) == 1 else recognised
+    if len(recognised) > 1:
         what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in recognised)
         raise StartError(f"this could be {what}", file=str(path), fix=f"say which: --dialect {recognised[0].dialect}")
     return recognised[0] if recognised else _insist(last, where, given or {})
+
+
+def _has_own(dialect: str, given: Mapping[str, Any]) -> bool:
+    return any(given.get(name) for name in own_settings(find(dialect)))
 
 
 def _archive_ending(path: Path) -> str:
@@ -101,8 +110,12 @@ def _archive_ending(path: Path) -> str:
 
 def archive_endings() -> tuple[str, ...]:
     """The endings of files that are unpacked: those that every dialect has, and those of single ones."""
-    own = (ending for dialect in known().values() for ending in getattr(dialect.load("detect"), "ARCHIVES", ()))
-    return (*ARCHIVES, *own)
+    return (*ARCHIVES, *(ending for dialect in known().values() for ending in _endings(dialect)))
+
+
+def _endings(dialect: Dialect) -> tuple[str, ...]:
+    """The endings of archives that only packages of this dialect have."""
+    return tuple(getattr(dialect.load("detect"), "ARCHIVES", ()))
 
 
 def _in_archive(path: Path, ending: str, dialect: str, given: Mapping[str, Any] | None) -> Package:
@@ -110,10 +123,17 @@ def _in_archive(path: Path, ending: str, dialect: str, given: Mapping[str, Any] 
     from panglot.packages import archive_cache
 
     folder = archive_cache.unpacked(path)
-    package = discover(folder, dialect, given)
+    # An ending that one dialect alone has says what is in the archive, or should be.
+    owners = [name for name, known_one in known().items() if ending in _endings(known_one)]
+    try:
+        package = discover(folder, dialect or (owners[0] if len(owners) == 1 else ""), given)
+    except StartError as error:
+        # The folder is nobody's: users know the archive, and what is in it.
+        error.file = error.file.replace(str(folder), str(path), 1)
+        raise
     # The folder is named by a digest, which nobody wants for the name of a model.
     name = path.name[: -len(ending)] or path.name if package.name == folder.name else package.name
-    return dataclasses.replace(package, name=name, archive=path)
+    return dataclasses.replace(package, name=name, archive=path, unpacked=folder)
 
 
 def _recognised(dialects: list[Dialect], path: Path, given: Mapping[str, Any]) -> list[Package]:
@@ -133,7 +153,7 @@ def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package |
         raise unreadable(error) from None
     # Both are what CPython raises for hostile nesting in a file that it parses.
     except (RecursionError, MemoryError):
-        raise StartError("something in it nests too deeply to be looked at", file=str(path)) from None
+        raise StartError("something in it is nested too deeply to be read", file=str(path)) from None
     return package and dataclasses.replace(package, worker_half=dialect.worker_half)
 
 
@@ -153,11 +173,11 @@ def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ())
     return arranged
 
 
-def check_together(package: Package, models: Sequence[tuple[str, str, Package]]) -> None:
-    """Raise StartError where a package cannot be served with these models, each with its name and version."""
-    own = getattr(find(package.dialect).load("detect"), "check_together", None)
-    if own is not None:
-        own(package, models)
+def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
+    """A package as it is among these models, each with its name and version. Raises StartError if it cannot be."""
+    own = getattr(find(package.dialect).load("detect"), "join", None)
+    joined: Package = own(package, models) if own is not None else package
+    return joined
 
 
 # Settings

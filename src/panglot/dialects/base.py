@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import panglot_worker
 from panglot.errors import StartError
+from panglot.terminal.text import counted
 
 ENDING = ".template"
 """Files of templates end in this, so that no tool takes them for Panglot's own code."""
@@ -59,11 +60,23 @@ class Template:
     files: dict[str, str]
     """Every file, in the order to show them, with what it is."""
     call: str
-    """A curl line; {folder} stands for the package."""
+    """A curl line; {folder} stands for the package, and {name} for the name it is served under."""
     prepare: str = ""
     """What to run before the package is served, likewise."""
     package: str = ""
     """The folder inside that is served, where that is not the whole."""
+    title: str = ""
+    """What the package is, for the list of `panglot new` and as the title of its README."""
+    sends: str = ""
+    """The file that its test sends."""
+    check: str = ""
+    """What its test asserts about `answer`, in Python. Without it neither test nor README is written for a template."""
+    answer: str = ""
+    """What the curl line answers, for its README; `...` stands for what varies."""
+    installs: str = ""
+    """What to install, where no requirements.txt says it."""
+    card: str = ""
+    """What its README begins with, where the platform reads that."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +173,8 @@ def _check_module(dialect: Dialect, name: str, shape: ModuleShape) -> list[str]:
         if node is ...:
             problems.append(f"must define {function}")
         elif isinstance(node, ast.FunctionDef) and not _takes(node.args, fewest, most):
-            wanted = str(most) if fewest == most else f"{fewest} or {most}"
-            problems.append(f"line {node.lineno}: {function}({ast.unparse(node.args)}) must take {wanted} argument(s)")
+            wanted = counted(most, "argument") if fewest == most else f"{fewest} or {most} arguments"
+            problems.append(f"line {node.lineno}: {function}({ast.unparse(node.args)}) must take {wanted}")
     return problems
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from panglot.engine.memory.buffers import Arena
 from panglot.engine.memory.buffers import SharedBuffer as SharedBuffer
 from panglot_worker.line import wire
 
@@ -15,6 +16,8 @@ Who may change the state: `Queue.put_back` and `Pool` make it QUEUED, `Worker.ru
 the answer makes it DONE *before* telling anybody: the pool on a final reply or a death, the engine on a deadline or a
 cancellation. A call that is DONE is never answered again: all other code that has it looks at the state first.
 """
+LONGEST_COPY = 8 << 20
+"""Bytes of a body that are copied in one go, in a few milliseconds."""
 
 
 class Fault(NamedTuple):
@@ -105,8 +108,14 @@ class Call:
 
     background = False
     """Whether it is a job, which leaves requests the workers that they need."""
+    reserves = True
+    """Whether jobs leave workers free for more requests like it; else it goes before them when it waits, no more."""
     lent = False
     """Whether it is a request of another front, which counts it."""
+    answers_in: Arena | None = None
+    """The memory that its answer should lie in, where that is not its worker's own."""
+    hands_on = False
+    """Whether its answer is for another model, whose workers read what this one's give."""
     run_limit = 0.0
     """The longest that its run may take, where that differs from the model's limit; 0: it does not."""
 
@@ -185,12 +194,15 @@ class Call:
 
     def body(self) -> Sequence[wire.Buffer]:
         """The body in pieces, wherever it lies."""
-        return self.pieces if self.buffer is None else (self.buffer.view[: self.size],)
+        return self.pieces if self.buffer is None else self.buffer.body(self.size)
 
     def copy_out(self) -> None:
         """Have the body out of shared memory."""
         if self.buffer is not None:
-            self.pieces = [bytes(self.buffer.view[: self.size])]
+            body = b"".join(self.buffer.body(self.size))
+            # A body in pieces was counted without those that lie in buffers.
+            self.quota.used += len(body) - self.size
+            self.pieces, self.size = [body], len(body)
             self.release_buffer()
 
     def copy_in(self, buffer: SharedBuffer) -> None:
@@ -207,11 +219,18 @@ class Call:
             self.buffer.release()
             self.buffer = None
 
+    def answered_in(self, buffer: SharedBuffer, size: int) -> wire.Buffer:
+        """Own the buffer that its answer lies in; the answer's body."""
+        return buffer.exported(size)
+
     def report(self, progress: CallProgress) -> None:
         """Take how far the script is. The last report counts; it is not stored here."""
 
     def printed(self, source: str, text: str) -> None:
         """Take what the script has printed since the last time, to `stdout` or `stderr`, where that is captured."""
+
+    def tell_death(self) -> None:
+        """Tell the front whose call this is that a worker died of it, and that it runs once more."""
 
     def reply(self, reply: wire.Reply) -> None:
         """Take the script's answer, or one chunk of it."""

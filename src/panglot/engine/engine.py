@@ -7,40 +7,36 @@ import itertools
 import logging
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from panglot.engine import gauges
-from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from panglot.engine.call import DONE, LONGEST_COPY, QUEUED, RUNNING, Call, Fault
+from panglot.engine.chains import Chain
 from panglot.engine.context import EngineContext
 from panglot.engine.deadlines import Deadlines
 from panglot.engine.gauges import Gauge
-from panglot.engine.interface import ASLEEP, BACK_OFF, DRAINING, LOADING, READY, WAKING, Trouble
+from panglot.engine.interface import ASLEEP, BACK_OFF, DRAINING, LOADING, READY, WAKING
 from panglot.engine.made_calls import MadeCalls
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lent_results import PoolMemory
-from panglot.engine.pools import pipeline
+from panglot.engine.pools import background, pipeline
 from panglot.engine.pools.among_fronts import PoolAmongFronts
 from panglot.engine.pools.poison import Poison
 from panglot.engine.pools.pool import Pool
 from panglot.engine.processes import family
 from panglot.engine.ray.cluster import Cluster
-from panglot.engine.sleep.budget import MemoryBudget
+from panglot.engine.sleep.engine_sleep import EngineSleep
 from panglot.engine.sleep.last_life import LastLife
-from panglot.engine.sleep.sleeper import Sleeper
+from panglot.engine.troubles import Troubles
 from panglot.engine.workers.shares import WHOLE, FrontShare
 from panglot.errors import LoadError, StartError
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.settings.counts import WorkerCount
-from panglot_worker.clipping import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
-TROUBLES = 20
-LONGEST_COPY = 8 << 20
-"""Bytes of a body that are copied in one go, in a few milliseconds."""
 HANDED = 64
 """Results that may be between two pools of a pipeline in shared memory."""
 
@@ -50,6 +46,11 @@ log = logging.getLogger("panglot.engine")
 class LocalEngine:
     """The engine whose workers are processes of this machine, or of a cluster's nodes."""
 
+    pool_kind: type[Pool] = Pool
+    pool_kind_among_fronts: type[PoolAmongFronts] = PoolAmongFronts
+    takes_handed = True
+    """Whether its workers may be given what the model before them in a chain gave."""
+
     def __init__(
         self,
         package: Package,
@@ -57,42 +58,51 @@ class LocalEngine:
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
         cluster: Cluster | None = None,
-        budget: MemoryBudget | None = None,
         share: FrontShare = WHOLE,
+        bodies: Arena | None = None,
     ) -> None:
+        """`bodies` is memory for bodies that models share; without it the engine has its own."""
         self.context = EngineContext(package, settings, metrics, clock, cluster, share)
+        self.troubles = Troubles(self.context)
         self.package = package
         self.settings = settings
         self.metrics = metrics
         self.clock = clock
         self.description: dict[str, Any] = {}
-        self.troubles: deque[Trouble] = deque(maxlen=TROUBLES)
         self.ready = asyncio.Event()
         self.failed: LoadError | None = None
         self.draining = False
         self.closed = False
         """Whether the engine takes no more calls, and only finishes those it has."""
         self.live: set[Call] = set()
-        self.made_calls = MadeCalls(package.name, clock)
         self._ids = itertools.count(1)
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
         self._former: list[Pool] = []
         """Pools that a pipeline has replaced; their workers are ending."""
-        wanted = settings.share_from > 0
-        self.bodies = buffers.create(settings.request_memory, settings.max_body, "for bodies") if wanted else None
+        self.bodies = self._own_bodies = None
+        if settings.share_from > 0:
+            if bodies is None:
+                self._own_bodies = buffers.create(settings.request_memory, settings.max_body, "for bodies")
+            self.bodies = bodies or self._own_bodies
+        self.chain = Chain(self, package.chain) if package.chain else None
+        """The models that answer the calls instead of workers, where there are some."""
+        self.made_calls = MadeCalls(package.name, clock, self.new_id, self.bodies)
         self._share_from = settings.share_from if self.bodies is not None else math.inf
         self.between: list[Arena] = []
         """The shared memory between the pools of a pipeline."""
         self._build(pipeline.divided({} if settings.inline else settings.pools))
         self._deadlines = Deadlines(self.live, clock, settings.queue_timeout, self._overdue)
+        self.watch = self._deadlines.watch
         self._ticker: asyncio.Task[None] | None = None
         self._rate = 0.0
         self._done_at_tick = 0
         self.done = 0
         """Calls that have their answers."""
-        sleeps = (budget is not None or settings.sleep_after > 0) and not settings.inline
-        self.sleeper = Sleeper(self, budget) if sleeps else None
+        self.sleeper: EngineSleep | None = None
+        """The sleep of the model, where it may sleep; set by whoever makes the engine, before it starts."""
+        self.home_is_ready: Callable[[], bool] = self.ready.is_set
+        """Without workers: whether the front that has them is ready."""
         self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
@@ -106,7 +116,7 @@ class LocalEngine:
         self.between = [created for created in between if created is not None]
         sides = [self.bodies, *between, None]
         self.metrics.pools.clear()
-        make = PoolAmongFronts if self.context.share.fronts > 1 else Pool
+        make = self.pool_kind_among_fronts if self.context.share.fronts > 1 else self.pool_kind
         memories = itertools.starmap(PoolMemory, itertools.pairwise(sides))
         self.pools = [make(self, self.context, plan, memory) for plan, memory in zip(plans, memories, strict=True)]
         for before, after in itertools.pairwise(self.pools):
@@ -145,7 +155,7 @@ class LocalEngine:
             family.adopt_orphans()
             # On a thread: `sweep` sleeps until the groups it kills are empty.
             self._sweeping = asyncio.get_running_loop().run_in_executor(None, family.sweep)
-        for pool in self.pools:
+        for pool in self.pools if self.context.share.has_workers else ():
             if self.sleeper is None:
                 pool.supervisor.start()
             else:
@@ -163,7 +173,7 @@ class LocalEngine:
             self.poison.expire()
             if not self.settings.inline and self.all_engines[0] is self:
                 family.bury_orphans({pid for engine in self.all_engines for pid in engine.started()})
-            for pool in self.pools:
+            for pool in self.pools if self.context.share.has_workers else ():
                 pool.supervisor.tick(self.clock())
             if self.sleeper is not None:
                 self.sleeper.tick(self.clock())
@@ -177,7 +187,7 @@ class LocalEngine:
         """Learn how many requests are in the engine at a time, for the jobs beside them."""
         # A client that waits for its job is no request beside it: the job would make way for itself.
         total = sum(histogram.total for histogram in self.metrics.latency.values()) - self.metrics.waited_for_jobs
-        present = sum(not call.background for call in self.live)
+        present = sum(call.reserves for call in self.live)
         self.entrance.load.add(total / 1e6, present, seconds)
 
     def started(self) -> set[int]:
@@ -201,21 +211,27 @@ class LocalEngine:
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
         # After the workers have ended: until then a reply may name a buffer in this memory.
         for shared in self._memory():
-            shared.close()
-        self.between, self.bodies = [], None
+            if shared is self._own_bodies or shared is not self.bodies:
+                shared.close()
+        self.between, self.bodies, self._own_bodies = [], None, None
 
     def _memory(self) -> list[Arena]:
-        """All shared memory of this engine."""
+        """All shared memory of this engine. Of what all engines share, the first counts it and gives it back."""
         answers = (worker.results for pool in self.pools if pool.plan.last for worker in pool.workers)
-        return [shared for shared in (self.bodies, *self.between, *answers) if shared is not None]
+        return [shared for shared in (self._counted_bodies(), *self._handed(), *answers) if shared is not None]
+
+    def _handed(self) -> list[Arena]:
+        """The memory for what goes from pool to pool, and to the next model of a chain."""
+        given = self.main.memory.gives
+        return self.between if given is None else [*self.between, given]
+
+    def _counted_bodies(self) -> Arena | None:
+        return self.bodies if self.all_engines[0] is self else self._own_bodies
 
     def job_capacity(self) -> int:
-        if self.draining or self._closed() is not None:
+        if self.draining or not self.context.share.has_workers or self._closed() is not None:
             return 0
-        pool = self.pools[0]
-        slots = sum(max(worker.at_once, 1) for worker in pool.workers)
-        # A model whose workers are all asleep or starting gets one, which wakes it.
-        return max(1, slots + len(pool.workers))
+        return background.job_capacity(self.pools[0].workers)
 
     def buffer(self, size: int) -> SharedBuffer | None:
         return self.bodies.take(size) if self.bodies is not None else None
@@ -225,7 +241,7 @@ class LocalEngine:
 
     def workers_wanted(self) -> int:
         supervisors = (pool.supervisor for pool in self.pools)
-        return self.context.share.fronts * sum(max(each.wanted, each.count.most) for each in supervisors)
+        return self.context.share.all_of(sum(max(each.wanted, each.count.most) for each in supervisors))
 
     @property
     def _first_ready(self) -> bool:
@@ -269,20 +285,10 @@ class LocalEngine:
             pool.refuse_poison()
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
-        """Note a script's failure in the log and for the page, cut where it is too long."""
-        message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
-        if self.context.cluster is not None:
-            traceback = self.context.cluster.at_home(traceback)
-        self.troubles.append(Trouble(time.time(), request_id, message, traceback))
-        prefix = f"request {request_id}: " if request_id else ""
-        about: dict[str, Any] = {"package": self.package.name, "request_id": request_id}
-        about |= {"traceback": traceback.rstrip(), **({} if worker is None else {"worker": worker})}
-        self.context.event_log.write(logging.ERROR, worker, prefix + message, about)
+        self.troubles.log_failure(request_id, message, traceback, worker)
 
-    def remember(self, message: str, more: str) -> None:
-        self.troubles.append(
-            Trouble(time.time(), "", clipped(message, LONGEST_MESSAGE), clipped(more, LONGEST_TRACEBACK))
-        )
+    def remember(self, message: str, more: str, held: Iterable[Call] = ()) -> None:
+        self.troubles.note(message, more, held)
 
     # Calls
 
@@ -294,11 +300,18 @@ class LocalEngine:
         fault = self._closed()
         if fault is None and self.poison.lengths:
             fault = self._poisonous(call)
-        if fault is None and self.sleeper is not None:
-            fault = self.sleeper.arrive(call)
+        if fault is None:
+            if self.sleeper is not None:
+                fault = self.sleeper.arrive(call)
+            elif self.chain is not None and self.chain.begin(call):
+                return None
         if fault is not None:
             call.release()
             return fault
+        return self.submit_alone(call)
+
+    def submit_alone(self, call: Call) -> Fault | None:
+        """Queue a call for the engine's own workers."""
         call.id = next(self._ids)
         call.state = QUEUED
         if not self.entrance.accept(call):
@@ -310,7 +323,7 @@ class LocalEngine:
         # A call that is refused is not worth the copy. No worker gets the call before the end of this turn of the loop.
         if call.size >= self._share_from and call.buffer is None:
             self._copy_in(call)
-        self._deadlines.watch(call)
+        self.watch(call)
         return None
 
     def _copy_in(self, call: Call) -> None:
@@ -410,13 +423,14 @@ class LocalEngine:
             return BACK_OFF
         if self.sleeper is not None and self.sleeper.state in (ASLEEP, WAKING):
             return self.sleeper.state
-        return READY if all(pool.supervisor.is_ready for pool in self.pools) else LOADING
+        own = all(pool.supervisor.is_ready for pool in self.pools)
+        return READY if (own if self.context.share.has_workers else self.home_is_ready()) else LOADING
 
     def gauges(self) -> list[Gauge]:
         """Queues, requests in progress, workers by state, and shared memory in use; by pool where there are several."""
         return [
             *gauges.of_pools(self.pools, sum(not call.lent for call in self.live)),
-            *gauges.of_memory(self.bodies, self.between, self._memory()),
+            *gauges.of_memory(self._counted_bodies(), self._handed(), self._memory()),
             *(gauges.of_sleep(self.sleeper) if self.sleeper is not None else ()),
         ]
 
@@ -431,4 +445,5 @@ class LocalEngine:
         if len(self.pools) > 1 or self.settings.inline:
             what = "runs in this process" if self.settings.inline else "is a pipeline of several pools"
             raise StartError(f"the number of workers cannot be chosen: the package {what}")
-        self.main.supervisor.scale(count)
+        if self.context.share.has_workers:
+            self.main.supervisor.scale(self.context.share.of_range(count))

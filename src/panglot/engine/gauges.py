@@ -13,7 +13,7 @@ from panglot.engine.workers.worker import READY
 from panglot.settings.counts import exactly
 
 if TYPE_CHECKING:
-    from panglot.engine.sleep.sleeper import Sleeper
+    from panglot.engine.sleep.engine_sleep import EngineSleep
 
 Gauge = tuple[str, str, dict[str, str], float]
 """Name, help, labels and value."""
@@ -71,13 +71,13 @@ def of_memory(bodies: Arena | None, between: Sequence[Arena], all_of_it: Sequenc
         gauges.append(("panglot_shared_bodies", "bodies in shared memory", {}, bodies.used))
     if between:
         used = sum(shared.used for shared in between)
-        gauges.append(("panglot_slots_in_use", "shared memory between pools with a result in it", {}, used))
+        gauges.append(("panglot_slots_in_use", "results in shared memory, between pools and models", {}, used))
     taken = sum(shared.bytes for shared in all_of_it)
     gauges.append(("panglot_shared_memory_bytes", "memory shared with the workers", {}, taken))
     return gauges
 
 
-def of_sleep(sleeper: Sleeper) -> list[Gauge]:
+def of_sleep(sleeper: EngineSleep) -> list[Gauge]:
     """Whether a model sleeps, and the memory that it is taken to need."""
     about = "1 in the state that a model which may sleep is in"
     gauges: list[Gauge] = [

@@ -25,6 +25,8 @@ class Trouble:
     request_id: str
     message: str
     traceback: str
+    held: tuple[str, ...] = ()
+    """The requests that a worker had when it died, by their ids."""
 
 
 class Engine(Protocol):
@@ -73,4 +75,7 @@ class Engine(Protocol):
         """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
 
     def scale(self, count: WorkerCount) -> None:
-        """Have so many workers from now on. Raises StartError where the number cannot be chosen for the whole model."""
+        """Have so many workers from now on, with several fronts this front's share of so many.
+
+        Raises StartError where the number cannot be chosen for the whole model.
+        """

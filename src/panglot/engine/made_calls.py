@@ -3,25 +3,44 @@
 A worker sends CALL. The front finds the model and submits the call to that model's engine, as it does with a client's
 request: it waits in the same queue and shares batches with everybody's. The answer goes back as ANSWER. What is between
 them, tensors in a message, the front never reads.
+
+Large tensors stay where they are. A worker names what it was given: pieces of its request's body, or of an answer to
+an earlier call. The call then owns further buffers of that memory, and so does the worker that runs it. An answer's
+buffer belongs to its call until ANSWER is sent, then to the worker that called, until that says FREE or is dead.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from panglot.engine import made_calls_progress
-from panglot.engine.call import DONE, Call, Fault, MemoryQuota
+from panglot.engine.call import DONE, Call, Fault, MemoryQuota, SharedBuffer
 from panglot.engine.interface import ASLEEP, READY, WAKING
-from panglot_worker.line import wire
+from panglot.engine.memory import pieces
+from panglot.engine.memory.buffers import Arena
+from panglot_worker.line import calls, wire
 
 if TYPE_CHECKING:
     from panglot.engine.engine import LocalEngine
     from panglot.engine.workers.worker import Worker
 
+AFTER_PARENTS = 1.0
+"""Seconds by which a call may outlast the requests it is made for."""
+WINDOW = 8 << 20
+"""Bytes of a stream that a worker may have before it has taken them: the model that gives it then waits."""
 PARENT_ENDED = Fault(499, "cancelled", "the request that this call was made for has ended")
 NO_MEMORY = Fault(503, "memory", "there is no memory for more requests; try again later")
+
+
+NOT_LOADED = Fault(503, "loading", "a model loads or unloads others once it is loaded itself")
+
+
+async def unchangeable(what: str, model: str) -> Fault | None:
+    """Refuse to change which models are served: there is one."""
+    return Fault(403, "no_admin", f"this server has no folder of models to {what} from (fix: --models DIR --admin)")
 
 
 class Callee(NamedTuple):
@@ -31,6 +50,8 @@ class Callee(NamedTuple):
     engine: LocalEngine
     heads: Mapping[bool, wire.Head]
     """What its worker gets besides the message; by whether the answer may come in parts."""
+    native: wire.Head
+    """What its worker gets besides the body of a request as clients of its platform send it."""
     lane: str
     quota: MemoryQuota
     timeout: float
@@ -41,22 +62,49 @@ class Callee(NamedTuple):
 
 Find = Callable[[str, str], "Callee | None"]
 """Finds a model by name and version; without a version the newest."""
+CHANGES = ("load", "unload")
+Change = Callable[[str, str], Awaitable[Fault | None]]
+"""Loads or unloads a model of a name; why that cannot be, if so."""
 
 
-class MadeCall(Call):
-    """A call of another model, on its way through that model's engine."""
+class CallForOthers(Call):
+    """A call of another model, on its way through that model's engine, made for requests that it ends with."""
 
-    __slots__ = ("call_number", "callee", "owner", "parents", "worker_calling")
+    __slots__ = ("answer_buffer", "answers_in", "callee", "parents")
+
+    def __init__(self, callee: Callee, parents: list[int], answers_in: Arena | None) -> None:
+        super().__init__(callee.quota)
+        self.callee = callee
+        self.parents = parents
+        self.lane = callee.lane
+        self.answers_in = answers_in
+        self.answer_buffer: SharedBuffer | None = None
+
+
+class MadeCall(CallForOthers):
+    """A call that a worker makes."""
+
+    __slots__ = ("call_number", "is_native", "owner", "streams", "untaken", "worker_calling")
 
     def __init__(self, owner: MadeCalls, worker: Worker, number: int, callee: Callee, parents: list[Call]) -> None:
-        super().__init__(callee.quota)
+        memory = owner.memory if owner.memory is callee.engine.bodies else None
+        super().__init__(callee, [parent.id for parent in parents], memory)
         self.owner = owner
         self.worker_calling = worker
         self.call_number = number
-        self.callee = callee
-        self.parents = [parent.id for parent in parents]
-        self.lane = callee.lane
+        self.is_native = False
+        """Whether it is made, and answered, as a client of the callee's platform would."""
+        self.streams = False
+        """Whether the answer may come in parts; the worker then tells what it has taken of them."""
+        self.untaken = 0
+        """Bytes of the stream that it has not taken yet."""
         self.arrived = owner.clock()
+
+    def answered_in(self, buffer: SharedBuffer, size: int) -> wire.Buffer:
+        if self.answers_in is None or not buffer.is_in(self.answers_in):
+            return super().answered_in(buffer, size)
+        self.answer_buffer = buffer
+        return wire.placed(size)
 
     def reply(self, reply: wire.Reply) -> None:
         """Pass on the answer, a part of it, or the script's failure."""
@@ -66,6 +114,10 @@ class MadeCall(Call):
                 request_id = self.request_id.decode("latin-1")
                 self.callee.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
             self.owner.answer(self, reply.status, message=problem["message"], code=problem["code"])
+        elif self.is_native:
+            content_type = reply.head.partition(b"\0")[0].decode("latin-1")
+            more = bool(reply.flags & wire.MORE)
+            self.owner.answer(self, reply.status, reply.body, more=more, content_type=content_type)
         elif reply.status != 200:
             # An error among other parts: its body is the sentence.
             text = str(reply.body, "utf-8", "replace")
@@ -77,41 +129,72 @@ class MadeCall(Call):
         self.owner.answer(self, fault.status, message=fault.message, code=fault.code)
 
 
+def native_head(head: wire.Head, wishes: Mapping[str, str]) -> wire.Head:
+    """What the worker of a callee gets besides a body of this type. Raises WireError for what no header can hold."""
+    kind, accept = (str(wishes.get(name, "")).encode("latin-1", "replace") for name in ("content_type", "accept"))
+    if any(byte < 32 for byte in kind + accept):
+        raise wire.WireError(f"a call with the content type {kind!r:.80}")
+    return head._replace(content_type=kind, accept=accept, headers=b"content-type:%b\naccept:%b" % (kind, accept))
+
+
 class MadeCalls:
     """Owns the open calls that the workers of one engine have made. Each ends by its answer, with the requests that it
     was made for, with its worker, or when the worker cancels it."""
 
-    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, name: str, clock: Callable[[], float], new_id: Callable[[], int], memory: Arena | None) -> None:
+        """`new_id` numbers what the workers are leased; `memory` is what they read their bodies from."""
         self.name = name
         self.clock = clock
+        self.new_id = new_id
+        self.memory = memory
         self.find: Find = lambda name, version: None
-        """Set by the owner of the models."""
+        self.change: Change = unchangeable
+        """Both are set by the owner of the models."""
+        self._changing: set[asyncio.Task[None]] = set()
         self.open: dict[tuple[Worker, int], MadeCall] = {}
-        self.by_parent: dict[int, set[MadeCall]] = {}
+        self.by_parent: dict[int, set[CallForOthers]] = {}
         """The open calls by the items they were made for."""
 
     # What workers say
 
     def begin(self, worker: Worker, payload: memoryview) -> None:
         """Make the call that a worker wants. Raises WireError for a frame that says it wrongly."""
-        text, body = wire.described(payload)
+        text, body = calls.read(payload)
         about = wire.control(wire.CALL, text)
         number, model, version = about["call"], about["model"], about["version"]
+        if about.get("asks") in CHANGES:
+            self._change(worker, number, model, about["asks"])
+            return
         callee = self.find(model, version)
         if callee is None:
             which = f"{model} version {version}" if version else model
             fault = Fault(404, "no_model", f"there is no model '{which}' in this server that takes tensors")
             self._refuse(worker, number, fault)
-        elif about.get("ready"):
-            self._send(worker, number, 200 if callee.engine.state in (READY, ASLEEP, WAKING) else 503)
-        elif len(body) > callee.max_body:
-            problem = f"the request has {len(body)} bytes, and {model} takes {callee.max_body}"
+        elif about.get("asks"):
+            self._send(worker, number, {"status": 200 if callee.engine.state in (READY, ASLEEP, WAKING) else 503})
+        elif about["size"] > callee.max_body:
+            problem = f"the request has {about['size']} bytes, and {model} takes {callee.max_body}"
             self._refuse(worker, number, Fault(413, "body_too_large", problem))
         else:
             known = (worker.in_flight.get(item) for item in about["items"])
             self._submit(
                 MadeCall(self, worker, number, callee, [call for call in known if call is not None]), about, body
             )
+
+    def _change(self, worker: Worker, number: int, model: str, what: str) -> None:
+        """Load or unload a model, as a worker wants, and answer when that is done. It goes on if the worker dies."""
+
+        async def carry_out() -> None:
+            # A model that is loading has one of the few places for loads, and would wait for another.
+            fault = NOT_LOADED if not worker.loaded else await self.change(what, model)
+            if fault is not None:
+                self._refuse(worker, number, fault)
+            else:
+                self._send(worker, number, {"status": 200})
+
+        task = asyncio.ensure_future(carry_out())
+        self._changing.add(task)
+        task.add_done_callback(self._changing.discard)
 
     def _submit(self, call: MadeCall, about: dict[str, Any], body: memoryview) -> None:
         worker, callee = call.worker_calling, call.callee
@@ -120,12 +203,19 @@ class MadeCalls:
             self._refuse(worker, call.call_number, PARENT_ENDED)
             return
         call.request_id = parents[0].request_id if parents else b""
-        call.head = callee.heads[about["streams"]]._replace(request_id=call.request_id).pack()
+        head = callee.heads[about["streams"]]
+        call.streams = about["streams"]
+        if about["native"] is not None:
+            call.is_native, head = True, native_head(callee.native, about["native"])
+        call.head = head._replace(request_id=call.request_id).pack()
         # The longest of all: a call that is made for a batch is worth making as long as one of its requests waits.
-        call.deadline = max((parent.deadline for parent in parents), default=call.arrived + callee.timeout)
+        # After those of its parents, with which it is cancelled: were it the first to be late, the script's error
+        # about that might reach the client before the parent's own 504.
+        until = (parent.deadline + AFTER_PARENTS for parent in parents)
+        call.deadline = max(until, default=call.arrived + callee.timeout)
         if about["seconds"]:
             call.deadline = min(call.deadline, call.arrived + about["seconds"])
-        if not call.take_body(body, None, len(body)):
+        if not self._take_body(call, about, body):
             self._refuse(worker, call.call_number, NO_MEMORY)
             return
         fault = callee.engine.submit(call)
@@ -138,6 +228,20 @@ class MadeCalls:
         if not made_calls_progress.can_run(callee.engine):
             self._refuse_deadlock(call)
 
+    def _take_body(self, call: MadeCall, about: dict[str, Any], body: memoryview) -> bool:
+        """Have a call own its body; False when there is no memory for it. Raises WireError."""
+        if not about["in_pieces"]:
+            return call.take_body(body, None, len(body))
+        buffer = pieces.received(body, call.worker_calling.leases.looked_at.get)
+        if not call.take_body(body, buffer, len(body)):
+            return False
+        if pieces.are_in(buffer, call.callee.engine.bodies):
+            # What travels is the table, and what came with it.
+            call.pieces = (body,)
+        else:
+            call.copy_out()
+        return True
+
     def _refuse_deadlock(self, call: MadeCall) -> None:
         problem = (
             f"{self.name} would wait for ever: it calls {call.callee.name}, and all workers of that model wait for "
@@ -146,12 +250,23 @@ class MadeCalls:
         call.callee.engine.cancel(call)
         call.fail(Fault(503, "deadlock", problem))
 
-    def cancelled(self, worker: Worker, number: int) -> None:
-        """Note that a worker does not want an answer any more."""
-        call = self.open.get((worker, number))
-        if call is not None:
+    def told(self, worker: Worker, event: dict[str, Any]) -> None:
+        """Note that a worker does not want an answer any more, or that it has taken some of a stream."""
+        call = self.open.get((worker, event["call"]))
+        if call is None:
+            return
+        if event["type"] == "took":
+            self._pace(call, -event["bytes"])
+        else:
             self._forget(call)
             call.callee.engine.cancel(call)
+
+    def _pace(self, call: MadeCall, more: int) -> None:
+        """Count what a worker has not taken of a stream; while that is too much, the model that gives it waits."""
+        before = call.untaken > WINDOW
+        call.untaken += more
+        if before != (call.untaken > WINDOW):
+            call.callee.engine.pause_stream(call, not before)
 
     # What becomes of those they were made for
 
@@ -174,6 +289,9 @@ class MadeCalls:
         for call in list(self.open.values()):
             self._forget(call)
             call.callee.engine.cancel(call)
+        # What is left are steps of chains.
+        for item in list(self.by_parent):
+            self.parent_ended(item)
 
     # Answers
 
@@ -185,29 +303,33 @@ class MadeCalls:
         message: str = "",
         code: str = "",
         more: bool = False,
+        content_type: str = "",
     ) -> None:
         """Give a worker the answer to its call, or a part of it."""
         if not more:
             self._forget(call)
             call.callee.on_answer(status, self.clock() - call.arrived)
-        self._send(call.worker_calling, call.call_number, status, body, message, code, more)
+        elif call.streams:
+            self._pace(call, len(body))
+        buffer, call.answer_buffer = call.answer_buffer, None
+        if buffer is not None:
+            self._send_placed(call, buffer, len(body), {"status": status, "content_type": content_type})
+        else:
+            about = {"status": status, "message": message, "code": code, "more": more, "content_type": content_type}
+            self._send(call.worker_calling, call.call_number, about, body)
 
     def _refuse(self, worker: Worker, number: int, fault: Fault) -> None:
         """Answer a call that was never made."""
-        self._send(worker, number, fault.status, message=fault.message, code=fault.code)
+        self._send(worker, number, {"status": fault.status, "message": fault.message, "code": fault.code})
 
-    def _send(
-        self,
-        worker: Worker,
-        number: int,
-        status: int,
-        body: wire.Buffer = b"",
-        message: str = "",
-        code: str = "",
-        more: bool = False,
-    ) -> None:
-        about = {"call": number, "status": status, "message": message, "code": code, "more": more}
-        worker.link.send(wire.described_frame(wire.ANSWER, worker.generation, about, body))
+    def _send(self, worker: Worker, number: int, about: dict[str, Any], body: wire.Buffer = b"") -> None:
+        worker.link.send(calls.frame(wire.ANSWER, worker.generation, {"call": number, **about}, (body,)))
+
+    def _send_placed(self, call: MadeCall, buffer: SharedBuffer, size: int, about: dict[str, Any]) -> None:
+        """Give a worker the answer to its call where it lies: the worker owns it from now on."""
+        worker, lease = call.worker_calling, self.new_id()
+        worker.leases.looked_at[lease] = buffer
+        self._send(worker, call.call_number, {**about, "lease": lease, "location": buffer.address, "size": size})
 
     def _forget(self, call: MadeCall) -> None:
         self.open.pop((call.worker_calling, call.call_number), None)

@@ -9,7 +9,7 @@ from panglot.engine.call import QUEUED
 
 if TYPE_CHECKING:
     from panglot.engine.engine import LocalEngine
-    from panglot.engine.made_calls import MadeCall
+    from panglot.engine.made_calls import CallForOthers
     from panglot.engine.workers.worker import Worker
 
 
@@ -38,7 +38,7 @@ def _comes_free(worker: Worker, engine: LocalEngine, seen: frozenset[LocalEngine
     return any(_goes_on(engine.made_calls.by_parent.get(call.id), seen) for call in begun)
 
 
-def _goes_on(made: set[MadeCall] | None, seen: frozenset[LocalEngine]) -> bool:
+def _goes_on(made: set[CallForOthers] | None, seen: frozenset[LocalEngine]) -> bool:
     """Whether a call that has made others goes on: it waits for none, or for one that goes on."""
     if not made:
         return True

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import mmap
 
+from panglot.fronts.limits.shared_keys import SharedKeys
 from panglot.fronts.saved_counters import SavedCounters
-from panglot.fronts.shared_keys import SharedKeys
+from panglot.fronts.sleep.board import SleepBoard
 
-GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED = range(10)
+GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED, JOBS = range(11)
 """The cells of a front's row.
 
 GIVEN: connections that the front was given. The parent alone writes it, and RESTARTS; the front alone all others.
@@ -20,14 +21,18 @@ MEMORY: bytes that its requests use.
 LENT: calls that it, and those that had its index before, have lent to other fronts so far.
 RESTARTS: how often a front of this index was forked because the one before had died.
 BORROWED: calls of other fronts that it, and those before it, have run so far.
+JOBS: 1 once the server has had a job; of the front that stores them alone.
 """
-FREE, WAITING, QUEUED, QUEUED_BYTES = range(4)
+FREE, WAITING, QUEUED, QUEUED_BYTES, JOBS_FREE, JOBS_CAPACITY, LENDS = range(7)
 """The cells of a model's row in a front.
 
 FREE: calls that could begin there at once. The front writes it; whoever lends to the front lowers it. An update that is
 lost in between costs a call a place in another queue.
 WAITING: calls that wait there, and are worth lending.
 QUEUED, QUEUED_BYTES: all calls that wait there, and their bytes.
+JOBS_FREE: jobs that could begin there, or wait there for credit. Lowered as FREE is.
+JOBS_CAPACITY: jobs that it can have at a time, those included that follow.
+LENDS: 1 while the front may lend calls of the model.
 """
 CELLS = 16
 """Numbers of 64 bits in a row: two cache lines, so that fronts do not slow each other down."""
@@ -48,6 +53,7 @@ class Board:
         self.saved = SavedCounters(fronts)
         self.keys: SharedKeys | None = None
         """The limits of keys, where there are keys; set before the fronts are forked."""
+        self.sleep = SleepBoard(fronts, models)
 
     def row(self, front: int) -> BoardRow:
         return BoardRow(self.cells, CELLS * front)
@@ -64,6 +70,7 @@ class Board:
                     row[cell] = 0
         if self.keys is not None:
             self.keys.clear(front)
+        self.sleep.clear(front)
 
     def rows(self) -> list[BoardRow]:
         return [self.row(front) for front in range(self.fronts)]
@@ -72,17 +79,18 @@ class Board:
 class BoardRow:
     """The figures of one front."""
 
-    __slots__ = ("_cells", "_start")
+    __slots__ = ("cells", "start")
 
-    def __init__(self, cells: memoryview, start: int) -> None:
-        self._cells = cells
-        self._start = start
+    def __init__(self, cells: memoryview[int], start: int) -> None:
+        self.cells = cells
+        self.start = start
+        """Where the row begins among the cells of the board."""
 
     def __getitem__(self, cell: int) -> int:
-        return int(self._cells[self._start + cell])
+        return self.cells[self.start + cell]
 
     def __setitem__(self, cell: int, value: int) -> None:
-        self._cells[self._start + cell] = value
+        self.cells[self.start + cell] = value
 
     @property
     def connections(self) -> int:

@@ -8,17 +8,20 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 
 from panglot.engine.engine import LocalEngine
 from panglot.engine.workers.shares import FrontShare
 from panglot.fronts import messages
 from panglot.fronts.board import ACCEPTING, BEAT, CLOSED, LOAD, READY, Board
-from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink
-from panglot.fronts.lending import CallLending
-from panglot.fronts.member_quota import MemberQuota
+from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink, LostConnection
+from panglot.fronts.lending.rules import CallLending
+from panglot.fronts.lending.siblings import Siblings
+from panglot.fronts.limits.member_quota import MemberQuota
 from panglot.fronts.messages import Message
-from panglot.fronts.siblings import Siblings
+from panglot.fronts.models.catalog import Catalog
+from panglot.fronts.sleep.front import FrontSleep
 from panglot.settings import Settings
 from panglot.web.acceptor import MakeProtocol, TlsTimeouts, tls_timeouts
 from panglot.web.limits.quota import Quota
@@ -26,19 +29,26 @@ from panglot.web.limits.quota import Quota
 log = logging.getLogger("panglot")
 EVERY = 0.1
 """Seconds between two beats: a front that misses ten of them counts as silent."""
+LOST_EVERY = 60.0
+"""Seconds between two lines of the log about connections that have not arrived."""
 
 
 class Member:
     """One front of a server that has several. All of it runs on the event loop of the front."""
 
-    def __init__(self, index: int, board: Board, channel: Channel) -> None:
+    def __init__(self, index: int, board: Board, channel: Channel, catalog: Catalog) -> None:
         self.index = index
+        self._lost_logged = -LOST_EVERY
         self.count = board.fronts
         self.board = board
         self.row = board.row(index)
         self.rows = board.rows()
+        self.catalog = catalog
+        """The models that this front begins with."""
         self.siblings = Siblings()
         self.share = FrontShare(index, board.fronts)
+        self.jobs_folder: Path | None = None
+        """Where jobs outlive the front that stores them, although the machine's end ends them."""
         self.server_ready = False
         """Whether the fronts have loaded, so that the server answers that it is ready."""
         self.on_ready: Callable[[], None] = lambda: None
@@ -46,6 +56,10 @@ class Member:
         self.on_drain: Callable[[], None] = lambda: None
         self.on_force: Callable[[], None] = lambda: None
         self.on_reload: Callable[[str], None] = lambda model: None
+        self.on_change: Callable[[Message], None] = lambda message: None
+        """Takes what the parent says about models that are loaded and unloaded."""
+        self.sleeps: dict[int, FrontSleep] = {}
+        """The models that may sleep, by slot."""
         self._end = asyncio.Event()
         self._channel = channel
         self._acceptors: list[GivenConnections] = []
@@ -77,6 +91,10 @@ class Member:
         used, then = time.thread_time(), time.monotonic()
         while True:
             self.row[BEAT] = int(then * 1000)
+            for sleep in self.sleeps.values():
+                sleep.publish()
+            for lending in self.siblings.lendings.values():
+                lending.look()
             await asyncio.sleep(EVERY)
             used_now, now = time.thread_time(), time.monotonic()
             self.row[LOAD] = int(1000 * (used_now - used) / (now - then))
@@ -88,12 +106,20 @@ class Member:
         self.row[ACCEPTING] = 1
         self.tell(messages.Accepts())
 
-    def lend(self, engines: Mapping[int, LocalEngine]) -> None:
-        """Let engines, by the position of their model in the plan, lend calls to other fronts and run theirs."""
-        for slot, engine in engines.items():
-            lending = CallLending(slot, self.index, self.board, engine, self.siblings.loans)
-            self.siblings.lendings[slot] = lending
-            lending.begin()
+    def lend(self, slot: int, engine: LocalEngine) -> None:
+        """Let the engine of a model lend calls to other fronts, and run theirs; its slot is the same in all fronts."""
+        lending = CallLending(slot, self.index, self.board, engine, self.siblings.loans)
+        self.siblings.lendings[slot] = lending
+        lending.begin()
+
+    def end_lending(self, engine: LocalEngine) -> int | None:
+        """Have an engine lend and borrow no more: its slot, if it ever did."""
+        for slot, lending in self.siblings.lendings.items():
+            if lending.engine is engine:
+                del self.siblings.lendings[slot]
+                lending.end()
+                return slot
+        return None
 
     def loaded(self) -> None:
         """Note that the models of this front are loaded."""
@@ -113,9 +139,25 @@ class Member:
     def quota(self, settings: Settings) -> Quota:
         return MemberQuota(settings, self.row, self.rows)
 
+    def jobs_elsewhere(self, engine: object) -> int:
+        """How many jobs other fronts can have of the model of this engine."""
+        lendings = self.siblings.lendings.values()
+        return sum(lending.jobs_elsewhere() for lending in lendings if lending.engine is engine)
+
     def count_closed(self) -> None:
         """Count out a connection that the parent gave."""
         self.row[CLOSED] += 1
+
+    def _count_lost(self) -> None:
+        """Count out a connection that has not arrived. The log says so once a minute at most."""
+        self.count_closed()
+        now = time.monotonic()
+        if now >= self._lost_logged + LOST_EVERY:
+            self._lost_logged = now
+            log.error(
+                "front %d has no file descriptor left for a new connection, which is closed "
+                "(fix: raise the limit, ulimit -n, or lower --max-connections)", self.index
+            )  # fmt: skip
 
     def _report_lost_link(self, sibling: int) -> None:
         # One of the two alone: both would get two links, each of which ends the other.
@@ -127,6 +169,8 @@ class Member:
             for message in self._channel.received():
                 if isinstance(message, GivenConnection):
                     self._acceptors[message.listener].take(message.sock)
+                elif isinstance(message, LostConnection):
+                    self._count_lost()
                 elif isinstance(message, GivenLink):
                     self.siblings.meet(message.sibling, message.sock)
                 else:
@@ -144,6 +188,15 @@ class Member:
                     self.on_ready()
             case messages.Reload(model):
                 self.on_reload(model)
+            case (
+                messages.StageModel() | messages.Switch() | messages.Drop()
+                | messages.Unload() | messages.Scale() | messages.Prefer() | messages.Loading() | messages.Changed()
+            ):  # fmt: skip
+                self.on_change(message)
+            case messages.Sleep(slot) | messages.Wake(slot):
+                # None: the model has gone meanwhile.
+                if slot in self.sleeps:
+                    self.sleeps[slot].obey(message)
             case messages.Drain():
                 self.row[ACCEPTING] = 0
                 self.on_drain()
@@ -173,9 +226,7 @@ class GivenConnections:
 
     def take(self, connection: socket.socket) -> None:
         """Serve a connection from now on."""
-        connection.setblocking(False)
-        if connection.family != socket.AF_UNIX:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # uvloop makes it non-blocking, and has TCP send at once.
         task = asyncio.get_running_loop().create_task(self._take(connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

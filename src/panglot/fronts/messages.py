@@ -46,6 +46,100 @@ class End:
     """Every front has drained, or no time is left: end."""
 
 
+@dataclass(frozen=True)
+class StageModel:
+    """Load what the folder has of a name now, without serving it yet; then say `Staged`."""
+
+    change: int
+    name: str
+    slots: list[int]
+    """The slots of its versions, in their order."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Every front has staged: serve what was loaded, in place of what was served of the name; then say `Switched`."""
+
+    change: int
+    slots: dict[str, int]
+    """By version: the slots of what is served from now on."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A front could not load: forget what was loaded, say `Gone` for its slots, and go on with what is served."""
+
+    change: int
+    name: str
+    slots: list[int]
+    why: str
+
+
+@dataclass(frozen=True)
+class Unload:
+    """Serve no version of a name any more; then say `Switched`."""
+
+    change: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Have this front's share of so many workers of a model."""
+
+    name: str
+    version: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Prefer:
+    """Have a version of a model answer where a request names none."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """Have no workers of a model; its calls wait until it wakes."""
+
+    slot: int
+    order: int
+    """The number of this order, by which the parent knows what was carried out."""
+    reason: str
+    """Why, in the one front that counts it; else empty."""
+
+
+@dataclass(frozen=True)
+class Wake:
+    """Start the workers of a model."""
+
+    slot: int
+    order: int
+    is_counted: bool
+    """Whether this front counts it."""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """The names that are being loaded now."""
+
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A change that this front asked for is done in every front; or in none, and the fields say why."""
+
+    number: int
+    problem: str = ""
+    file: str = ""
+    line: int = 0
+    fix: str = ""
+
+
 # From a front
 
 
@@ -83,6 +177,113 @@ class Reloaded:
 
 
 @dataclass(frozen=True)
+class ChangeWanted:
+    """A client asks that a model be loaded from the folder, or unloaded; `Changed` with the same number answers."""
+
+    number: int
+    name: str
+    load: bool
+
+
+@dataclass(frozen=True)
+class ScaleWanted:
+    """A client asks that all fronts together have so many workers of a model."""
+
+    name: str
+    version: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class PreferWanted:
+    """A client asks that all fronts prefer a version of a model."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Staged:
+    """These versions are loaded, and not served yet; or none is, and the fields, those of a StartError, say why."""
+
+    change: int
+    versions: list[str]
+    problem: str = ""
+    file: str = ""
+    line: int = 0
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Switched:
+    """The front serves what it was told to."""
+
+    change: int
+
+
+@dataclass(frozen=True)
+class MaySleep:
+    """The front has workers of a model that may sleep; the fields without a word are settings of the model."""
+
+    slot: int
+    name: str
+    fronts: int
+    """How many fronts have workers of it."""
+    sleep_after: float
+    timeout: float
+    memory: int
+    gpu_memory: int
+
+
+@dataclass(frozen=True)
+class BeginsAsleep:
+    """The front has no workers of a model: an earlier process had loaded it, in so many seconds, with this memory."""
+
+    slot: int
+    seconds: float
+    memory: int | None
+    gpu_memory: int | None
+
+
+@dataclass(frozen=True)
+class WakeWanted:
+    """A call has come for a model that sleeps; or the front is to load it for the first time."""
+
+    slot: int
+
+
+@dataclass(frozen=True)
+class WaitsForMemory:
+    """A call was refused because other models use the memory that its model needs."""
+
+    slot: int
+
+
+@dataclass(frozen=True)
+class SleepsNoMore:
+    """The front no longer has a model that may sleep."""
+
+    slot: int
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The model of a slot has answered its last request, and has ended."""
+
+    slot: int
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A model could not be loaded at the start, and the others are served without it."""
+
+    name: str
+    version: str
+    why: str
+
+
+@dataclass(frozen=True)
 class LinkLost:
     """The link to another front has ended. Of two fronts that live, the one with the lower index says so."""
 
@@ -103,8 +304,15 @@ class Drained:
     unanswered: int
 
 
-FromParent = Meet | Announce | Reload | Drain | Force | End
-FromFront = Accepts | Loaded | Failed | ReloadWanted | Reloaded | LinkLost | Stopping | Drained
+FromParent = (
+    Meet | Announce | Reload | StageModel | Switch | Drop | Unload | Scale | Prefer | Sleep | Wake | Loading | Changed
+    | Drain | Force | End
+)  # fmt: skip
+FromFront = (
+    Accepts | Loaded | Failed | Dropped | ReloadWanted | Reloaded | ChangeWanted | ScaleWanted | PreferWanted
+    | Staged | Switched
+    | Gone | MaySleep | BeginsAsleep | WakeWanted | WaitsForMemory | SleepsNoMore | LinkLost | Stopping | Drained
+)  # fmt: skip
 Message = FromParent | FromFront
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*get_args(FromParent), *get_args(FromFront))}
 

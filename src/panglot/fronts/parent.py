@@ -14,13 +14,17 @@ from panglot.errors import FrontsEnded, LoadError, PanglotError, Unanswered
 from panglot.fronts import messages
 from panglot.fronts.accepting import Accepting
 from panglot.fronts.board import RESTARTS, Board
-from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink
+from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink, LostConnection
 from panglot.fronts.front_process import SIGNALS, FrontProcess
 from panglot.fronts.log_relay import LogRelay
 from panglot.fronts.messages import Message
+from panglot.fronts.models.catalog import Catalog
+from panglot.fronts.models.changing import Changes
 from panglot.fronts.reloading import Reloading
+from panglot.fronts.sleep.parent import Sleeps
 from panglot.fronts.timers import Timers
 from panglot.settings import Settings
+from panglot.terminal.text import counted
 
 log = logging.getLogger("panglot")
 STEADY = 1.0
@@ -37,7 +41,14 @@ BecomeFront = Callable[[int, Board, Channel], int]
 class Parent:
     """Owns the fronts and the listening sockets. One thread, one selector; nothing here waits but the selector."""
 
-    def __init__(self, settings: Settings, board: Board, sockets: Sequence[socket.socket], become: BecomeFront) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        board: Board,
+        sockets: Sequence[socket.socket],
+        become: BecomeFront,
+        catalog: Catalog | None = None,
+    ) -> None:
         self.settings = settings
         self.become = become
         self.board = board
@@ -47,6 +58,8 @@ class Parent:
         self.relay = LogRelay(2, settings.log_queue, self.selector)
         self.accepting = Accepting(sockets, self.fronts, self.selector, self.timers)
         self.reloading = Reloading(self.fronts)
+        self.changes = Changes(self.fronts, catalog or Catalog((), 0), self.tell)
+        self.sleeps = Sleeps(self.fronts, board.sleep, settings, self.tell, self.timers, lambda: self._draining)
         self.announced = False
         """Whether the server has said that it is ready."""
         self.signals = 0
@@ -135,9 +148,13 @@ class Parent:
         code = front.wait()
         self.accepting.look()
         self.reloading.ended(front.index)
+        self.changes.front_ended(front.index)
+        self.sleeps.front_ended(front.index)
         if self._draining:
             if front.index not in self.drained:
-                log.error("front %d ended while it drained (%s)", front.index, _manner(code))
+                # Not of a front that could not load: it has said why, and the server ends for that.
+                if self.error is None:
+                    log.error("front %d ended while it drained (%s)", front.index, _manner(code))
                 self.drained[front.index] = 0
             self._end_if_drained()
             return
@@ -157,7 +174,7 @@ class Parent:
             log.error("front %d ended (%s): another one starts, its connections are lost", front.index, _manner(code))
             pause = settings.restart_delay
             front.row[RESTARTS] += 1
-        self.timers.after(pause, partial(self._fork, front))
+        self.timers.after(pause, partial(self.changes.fork_when_still, partial(self._fork, front)))
 
     def _give_up(self, error: PanglotError) -> None:
         self.error = self.error or error
@@ -173,7 +190,8 @@ class Parent:
             self._flush(front)
         try:
             for message in front.channel.received():
-                assert not isinstance(message, GivenConnection | GivenLink), "a front gives nothing away"
+                if isinstance(message, GivenConnection | LostConnection | GivenLink):
+                    raise ValueError("a front gives nothing away")
                 self._heard(front, message)
         except (ChannelClosed, ValueError) as error:
             # It is about to die, and its pidfd will say so; until then its channel would wake this loop without end.
@@ -201,19 +219,23 @@ class Parent:
             case messages.Stopping(unanswered):
                 self.stopping[front.index] = unanswered
                 if len(self.stopping) == sum(bool(front.pid) for front in self.fronts):
-                    log.info("stopping; %d request(s) to finish", sum(self.stopping.values()))
+                    log.info("stopping; %s to finish", counted(sum(self.stopping.values()), "request"))
             case messages.Drained(unanswered):
                 self.drained[front.index] = unanswered
                 self._end_if_drained()
+            case _:
+                self.changes.heard(front, message)
+                self.sleeps.heard(front, message)
 
     def _loaded(self, front: FrontProcess) -> None:
-        front.loaded, front.failures = True, 0
+        front.loaded, front.failures, self.changes.catalog.is_loaded = True, 0, True
         for other in self.fronts:
             if not other.pid and not other.began:
                 self._fork(other)
         if self.announced:
             self.tell(front, messages.Announce(aloud=False))
         self._announce_if_complete()
+        self.changes.front_loaded()
 
     def _failed(self, front: FrontProcess, failed: messages.Failed) -> None:
         error = LoadError(
@@ -262,7 +284,7 @@ class Parent:
         for number in numbers:
             # A terminal sends SIGHUP when it is closed. Without a terminal somebody asks for a reload.
             if number == signal.SIGHUP and not os.isatty(0):
-                log.info("SIGHUP: every front loads its models anew, one front after the other")
+                log.info("SIGHUP: every front loads its models again, one front after the other")
                 self._reload()
             elif number in SIGNALS:
                 self._stop()
@@ -281,6 +303,7 @@ class Parent:
         # Connections first: `Drain` travels behind them, so that a front knows that no further one comes.
         self.accepting.end()
         self._draining = True
+        self.changes.stop()
         for front in self.fronts:
             self.tell(front, messages.Drain())
         self.timers.after(self.settings.drain + LAST_SECONDS, self._kill)

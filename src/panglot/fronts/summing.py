@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-STATES = ("ready", "asleep", "loading", "back-off", "draining")
+STATES = ("ready", "asleep", "waking", "loading", "back-off", "draining")
 """The states of a front, the best first: the server is as badly off as the worst of them."""
 SUMS = ("answered", "refused", "failed", "waiting", "in_progress", "held", "watching")
 KEY_SUMS = ("open", "admitted", "forbidden", "rate_refused", "at_once_refused")
 MOST_RECENT = 50
+OF_SERVER = ("panglot_model_state", "panglot_memory_need_bytes")
+"""Series that every front tells of the whole server."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -26,7 +29,8 @@ def metrics(texts: Iterable[str]) -> str:
                 family.setdefault(line, None)
                 continue
             series, _, value = line.rpartition(" ")
-            family[series] = (family.get(series) or 0.0) + float(value)
+            add = max if series.partition("{")[0] in OF_SERVER else operator.add
+            family[series] = add(family.get(series) or 0.0, float(value))
     lines = ((series, value) for family in families.values() for series, value in family.items())
     return "\n".join(series if value is None else f"{series} {value:.16g}" for series, value in lines) + "\n"
 
@@ -67,7 +71,7 @@ def status(by_front: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         "batches": sorted(_added((size, count) for front in fronts for size, count in front["batches"]).items()),
         "restarts": _added(entry for front in fronts for entry in front["restarts"].items()),
         "deaths": _latest([death for front in fronts for death in front["deaths"]]),
-        "errors": [error for front in fronts for error in front["errors"]],
+        "errors": _errors([error for front in fronts for error in front["errors"]]),
         "recent": _latest([request for front in fronts for request in front["recent"]])[::-1],
     }
     summed["workers"].sort(key=lambda worker: (worker["model"], worker["pool"], worker["index"]))
@@ -104,6 +108,17 @@ def _added(entries: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     for name, count in entries:
         sums[name] = sums.get(name, 0) + count
     return sums
+
+
+def _errors(errors: Rows) -> list[dict[str, Any]]:
+    """What went wrong in the same way in several fronts, once; what is known about the last time is shown."""
+    sums: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for error in errors:
+        key = error["kind"], error["model"], error["what"]
+        known = sums.get(key, {"count": 0, "last": 0.0})
+        newest = max(error, known, key=lambda row: float(row["last"]))
+        sums[key] = {**newest, "count": known["count"] + error["count"]}
+    return list(sums.values())
 
 
 def _latest(rows: Rows) -> list[Mapping[str, Any]]:

@@ -34,23 +34,35 @@ def how_to(about: About) -> str:
     return str(own) if own is not None else HOW_TO
 
 
-def known_example(about: About, folder: Path | None, longest: float = LONGEST) -> ClientRequest | None:
-    """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line."""
-    return next((request for request in _candidates(about, folder or NOWHERE) if _can_be_sent(request, longest)), None)
+def known_example(
+    about: About, folder: Path | None, longest: float = LONGEST, made_up: bool = True
+) -> ClientRequest | None:
+    """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line.
+
+    Where the package has none, it is made up of type hints, unless `made_up` forbids that.
+    """
+    candidates = _candidates(about, folder or NOWHERE, made_up)
+    return next((request for request in candidates if _can_be_sent(request, longest)), None)
 
 
-def _candidates(about: About, folder: Path) -> Iterator[ClientRequest]:
+def _candidates(about: About, folder: Path, made_up: bool) -> Iterator[ClientRequest]:
     """Requests that might do: the worker's example, request.json, a picture, and what type hints allow to make up."""
-    shown = example(about, folder)
-    yield shown
+    shown = about.api.get("example") or {}
+    # Values that were made up yield to those of request.json; files of the package are better than both.
+    yields = shown.get("guessed") and shown.get("kind") == "json"
+    if not yields and (made_up or not shown.get("guessed")):
+        yield example(about, folder)
     named = request_file(folder)
     if named is not None:
         file = Path(os.path.relpath(named))
         yield from _asked(about, request_value(folder))
         yield ClientRequest(about.path, Whole(file, JSON))
+    if yields and made_up:
+        yield example(about, folder)
     yield from _asked(about, picture(folder))
-    with contextlib.suppress(NoValue):
-        yield ClientRequest(about.path, Json(value_of(about.api.get("request_schema") or {})))
+    if made_up:
+        with contextlib.suppress(NoValue):
+            yield ClientRequest(about.path, Json(value_of(about.api.get("request_schema") or {})))
 
 
 def _asked(about: About, given: Any) -> Iterator[ClientRequest]:

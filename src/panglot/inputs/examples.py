@@ -31,11 +31,12 @@ def examples(package: Package, about: About) -> Examples:
     """All requests that are known to make sense, the best first."""
     tries: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
-    for request in _known(package, about):
+    gallery = list(_gallery(package, about))
+    for request in _known(package, about, alone=not gallery):
         shown = _described(request, package.folder, files)
         if shown is not None and shown["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
             tries.append(shown)
-    for name, request in _gallery(package, about):
+    for name, request in gallery:
         shown = _described(request, package.folder, files)
         if shown is not None:
             tries.append({**shown, "title": name})
@@ -51,11 +52,13 @@ def _gallery(package: Package, about: About) -> Iterator[tuple[str, ClientReques
             yield file.stem.replace("_", " ").replace("-", " "), inputs.make_request(about, given)
 
 
-def _known(package: Package, about: About) -> Iterator[ClientRequest]:
-    known = known_example(about, package.folder)
+def _known(package: Package, about: About, alone: bool) -> Iterator[ClientRequest]:
+    """The package's own requests. What is made up, or names a likely file, is there only where nothing else is."""
+    known = known_example(about, package.folder, made_up=alone)
     if known is not None:
         yield known
-    yield example(about, package.folder)
+    if alone:
+        yield example(about, package.folder)
     with contextlib.suppress(StartError):
         yield inputs.make_request(about, sample(package, about))
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from panglot.engine.call import Call, CallProgress, Fault, MemoryQuota
+from panglot.engine.call import RUNNING as CALL_RUNS
+from panglot.engine.call import Fault
+from panglot.jobs import gauges
+from panglot.jobs.adopting import adopt
+from panglot.jobs.held import HeldCall, HeldJobs
+from panglot.jobs.interface import JobRunner, JobState, ModelCount
 from panglot.jobs.job import (
+    CANCELLED,
     DISK,
+    EXPIRED,
     QUEUED,
-    STATES,
     UNAVAILABLE,
     Claimed,
     Job,
@@ -27,7 +33,8 @@ from panglot.jobs.job import (
     StoredAnswer,
 )
 from panglot.jobs.running import NOT_RUN, TRIED_AGAIN, JobCall
-from panglot.jobs.store import JobStore, Report
+from panglot.jobs.storage.store import JobStore, Report
+from panglot.jobs.watching import PartCursors, Watchers, until_ended
 
 SWEEP = 1.0
 """Seconds between looks at what is due."""
@@ -37,56 +44,28 @@ LONGEST_RETRY = 30.0
 """Seconds after which an answer that could not be stored is tried again at the latest."""
 MOST_UNSTORED = 64 << 20
 """Bytes of answers that wait for the disk; beyond them no job starts."""
-MOST_READERS, MOST_READERS_OF_JOB = 1000, 16
+
+AWAY = "the job could not be stored; try again later"
 
 log = logging.getLogger("panglot.jobs")
 
 
-class JobRunner(Protocol):
-    """What runs the jobs of one model."""
-
-    @property
-    def quota(self) -> MemoryQuota:
-        """What counts the bodies of running jobs."""
-
-    attempts: int
-    """How often a job may be started, after deaths of workers."""
-
-    def free(self) -> int:
-        """How many more jobs it can take now, of those that it was given and has not answered."""
-
-    def submit(self, call: Call) -> Fault | None:
-        """Take the call, or return why not."""
-
-    def cancel(self, call: Call) -> None:
-        """Cancel the call."""
-
-    def write_fault(self, route: str, fault: Fault, request_id: bytes) -> tuple[int, bytes, bytes]:
-        """Status, head and body of the answer for a fault."""
-
-
-class JobState(NamedTuple):
-    """A job as it is now: what is stored, and what only the running call knows."""
-
-    job: Job
-    durable: bool
-    progress: CallProgress | None = None
-    printed: str = ""
-    parts: int = 0
-    """How many parts of a streamed answer have come."""
-
-
 class JobBoard:
-    """All jobs of a server. It is used on the event loop alone; the store's thread does the work."""
+    """All jobs of a server. It is used on the event loop alone; the store's thread does the work. A `Jobs`."""
 
-    def __init__(self, path: Path | None, limits: JobLimits) -> None:
-        self.store = JobStore(path, limits, self._deliver)
-        self.durable = path is not None
+    def __init__(self, path: Path | None, limits: JobLimits, durable: bool = True) -> None:
+        """`durable` is False for a folder in memory: it outlives a process, but not the machine."""
+        self.store = JobStore(path, limits, self._deliver, "FULL" if durable else "OFF")
+        self.durable = durable and path is not None
         self.runners: dict[str, JobRunner] = {}
         self.running: dict[str, JobCall] = {}
         """The calls of jobs that run, by the job's id."""
         self.on_outbox: Callable[[], None] = lambda: None
         """Called when a receiver of webhooks may have something to be told."""
+        self.on_open: Callable[[], None] = lambda: None
+        """Called when there are jobs, or may be."""
+        self.on_change: Callable[[str], None] = lambda name: None
+        """Is told the id of a job of which something has changed."""
         self.ended: Counter[tuple[str, int]] = Counter()
         """Jobs that have ended, by model and state."""
         self.webhooks: Counter[str] = Counter()
@@ -95,12 +74,19 @@ class JobBoard:
         self._is_open = self._stopping = False
         self._claiming: set[str] = set()
         self._running_of: Counter[str] = Counter()
-        self._watchers: dict[str, set[asyncio.Event]] = {}
-        self._readers = 0
+        self._watchers = Watchers()
+        self._cursors = PartCursors()
+        self.held = HeldJobs(self.store.now, self.durable, self.wake)
         self._unstored = 0
         self._sweeper: asyncio.Task[None] | None = None
 
     # Life
+
+    @property
+    def has_stored(self) -> bool:
+        """Whether there is a folder to open before the first job comes: jobs of an earlier process may be in it."""
+        folder = self.store.folder
+        return self.durable or (folder is not None and bool(folder.current()))
 
     def open(self) -> None:
         """Open the store. One in memory is opened by the first job. Raises StartError."""
@@ -108,6 +94,7 @@ class JobBoard:
             for sentence in self.store.open():
                 log.error("jobs: %s", sentence)
             self._is_open = True
+            self.on_open()
 
     def start(self) -> None:
         """Begin to run stored jobs. The loop must run."""
@@ -131,8 +118,16 @@ class JobBoard:
                         self._has_ended(job)
                     for model in swept.queued:
                         self.feed(model)
+            for call in self._overdue():
+                await self._ended_by(call.job.id, EXPIRED)
             self.feed_all()
             self.on_outbox()
+
+    def _overdue(self) -> list[JobCall]:
+        """Claimed jobs whose lifetime is over, if they have not begun, or if that ends a run too."""
+        now = self.store.now()
+        late = [(call, self.runners.get(call.job.model)) for call in self.running.values() if call.job.expires <= now]
+        return [call for call, of in late if call.state != CALL_RUNS or (of is not None and of.ends_late(call.job))]
 
     @property
     def is_used(self) -> bool:
@@ -142,8 +137,7 @@ class JobBoard:
     def stop_feeding(self) -> None:
         """Start no further job: the server is stopping. Whoever waits for one that does not run is told so."""
         self._stopping = True
-        for name in self._watchers:
-            self._wake(name)
+        self._watchers.wake_all()
 
     async def close(self) -> None:
         """Give back the jobs that still run, as if they had never run, and close the store."""
@@ -180,7 +174,7 @@ class JobBoard:
 
     # Clients
 
-    def submit(self, job: NewJob, then: Callable[[Any], None]) -> None:
+    def submit(self, job: NewJob, then: Callable[[Any], None], within: float = math.inf) -> None:
         """Store a job; `then` gets it with whether it is new, or a JobTrouble, once it is stored."""
         if self._stopping:
             then(JobTrouble(UNAVAILABLE, "the server is stopping"))
@@ -195,8 +189,41 @@ class JobBoard:
 
         self.store.submit(job, stored)
 
+    def adopt(self, call: HeldCall, then: Callable[[Job | JobTrouble], None]) -> None:
+        """Store a held job, which runs on; `then` gets it as it is stored, or a JobTrouble."""
+        adopt(self, call, then)
+
+    def adopt_as(
+        self,
+        new: NewJob,
+        accepted: float,
+        started: float,
+        begin: Callable[[Job], JobCall],
+        then: Callable[[Job | JobTrouble], None],
+    ) -> None:
+        """Store a job that runs since then; `begin` gives the call of its run. `then` gets it, or a JobTrouble."""
+        self.open()
+        self._begin_sweeping()
+        submitted: list[Any] = []
+
+        def stored(job: Job | JobTrouble | None) -> None:
+            if isinstance(job, Job):
+                self.running[job.id] = begin(job)
+                self._running_of[job.model] += 1
+                then(job)
+                return
+            refusals = (each for each in (job, *submitted) if isinstance(each, JobTrouble))
+            then(next(refusals, JobTrouble(UNAVAILABLE, AWAY)))
+
+        # One behind the other: nothing can claim the job between these two.
+        self.store.submit(new, submitted.append)
+        self.store.write("adopt", new.id, accepted, started, then=stored)
+
     async def get(self, name: str) -> JobState | None:
         """A job as it is now. Raises JobTrouble."""
+        held = self.held.get(name)
+        if held is not None:
+            return held
         return self._state(await self._checked(self.store.read, "get", name))
 
     async def by_key(self, owner: str, model: str, key: str) -> JobState | None:
@@ -232,14 +259,23 @@ class JobBoard:
         answer = await self.answer(name)
         return [] if answer is None else [answer.part(number) for number in range(after, len(answer.ends))]
 
+    async def new_parts(self, name: str) -> list[bytes]:
+        """The parts since the last time; a job that began anew has all of its parts again. Raises JobTrouble."""
+        state = await self.get(name)
+        return [] if state is None else await self._cursors.new_parts(state, self.parts)
+
     async def listed(self, states: tuple[int, ...], model: str, before: int, most: int) -> list[JobState]:
         """The newest jobs. Raises JobTrouble."""
         jobs = await self._checked(self.store.read, "listed", states, model, before, most)
-        return [state for job in jobs or () if (state := self._state(job)) is not None]
+        held = self.held.listed(states, model) if not before else []
+        return (held + [state for job in jobs or () if (state := self._state(job)) is not None])[:most]
 
     async def cancel(self, name: str) -> JobState | None:
         """End a job that has not ended; as it is then. Raises JobTrouble."""
-        result = await self._checked(self.store.write, "cancel", name)
+        return self.held.cancel(name) or await self._ended_by(name, CANCELLED)
+
+    async def _ended_by(self, name: str, state: int) -> JobState | None:
+        result = await self._checked(self.store.write, "cancel", name, state)
         if result is None:
             return None
         job, ended_now = result
@@ -267,73 +303,40 @@ class JobBoard:
         """Queue a failed job once more; None where it has not failed. Raises JobTrouble."""
         job = await self._checked(self.store.write, "requeue", name, lifetime)
         if job is not None:
-            self._wake(name)
+            self.wake(name)
             self.feed(job.model)
         return self._state(job)
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
         """A job once it has ended, or as it is after so many seconds, or when the server stops. Raises JobTrouble."""
-        until = time.monotonic() + seconds
         with self.watch(name) as changed:
-            while True:
-                changed.clear()
-                state = await self.get(name)
-                left = until - time.monotonic()
-                if state is None or state.job.is_ended or left <= 0:
-                    return state
-                if self._stopping and name not in self.running:
-                    if self.durable:
-                        return state
-                    raise JobTrouble(
-                        UNAVAILABLE, "the server is stopping, and the job is not stored on disk: send it again"
-                    )
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), min(left, 60.0))
+            return await until_ended(
+                self.get, name, changed, seconds, lambda state: self._stopping and name not in self.running
+            )
 
-    @contextlib.contextmanager
-    def watch(self, name: str) -> Iterator[asyncio.Event]:
+    def watch(self, name: str) -> contextlib.AbstractContextManager[asyncio.Event]:
         """An event that is set whenever something of a job has changed. Raises JobTrouble for too many readers."""
-        watchers = self._watchers.setdefault(name, set())
-        if len(watchers) >= MOST_READERS_OF_JOB or self._readers >= MOST_READERS:
-            raise JobTrouble("jobs_readers", "too many clients follow jobs; try again later")
-        changed = asyncio.Event()
-        watchers.add(changed)
-        self._readers += 1
-        try:
-            yield changed
-        finally:
-            self._readers -= 1
-            watchers.discard(changed)
-            if not watchers:
-                self._watchers.pop(name, None)
+        return self._watchers.watch(name)
 
-    def _wake(self, name: str) -> None:
-        for changed in self._watchers.get(name, ()):
-            changed.set()
+    def wake(self, name: str) -> None:
+        self._watchers.wake(name)
+        self.on_change(name)
 
-    def count(self, model: str, state: int) -> int:
-        """How many jobs of a model are in a state."""
-        return self.store.counts[model, state]
+    async def counts(self) -> list[ModelCount]:
+        """How many jobs there are, by model and state."""
+        return [ModelCount(model, state, count) for (model, state), count in self._counts().items()]
+
+    def _counts(self) -> Counter[tuple[str, int]]:
+        counts = self.store.counts.copy()
+        # Not by `+`, which would leave out states without a job.
+        counts.update(self.held.counts())
+        return counts
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
-        """Name, help, labels and value of each figure of /metrics; none while no job was ever stored."""
-        if not self._is_open:
+        """Name, help, labels and value of each figure of /metrics; none while there was never a job."""
+        if not self._is_open and not self.held.by_id:
             return []
-        store = self.store
-        shown: Counter[tuple[str, str]] = Counter()
-        for (model, state), count in store.counts.items():
-            shown[model, STATES[state]] += count
-        gauges: list[tuple[str, str, dict[str, str], float]] = [
-            ("panglot_jobs", "jobs by model and state", {"job_model": model, "state": state}, count)
-            for (model, state), count in sorted(shown.items())
-        ]
-        gauges.append(("panglot_jobs_bytes", "bytes of bodies and answers of jobs", {}, store.bytes))
-        gauges.append(("panglot_jobs_commits", "transactions of the store of jobs", {}, store.commits))
-        gauges.append(("panglot_jobs_commit_seconds", "seconds that these took in all", {}, store.commit_seconds))
-        gauges.append(("panglot_jobs_refused", "1 while no job is accepted: the disk", {}, float(bool(store.trouble))))
-        for outcome, count in sorted(self.webhooks.items()):
-            gauges.append(("panglot_webhooks", "tries to tell webhooks, by outcome", {"outcome": outcome}, count))
-        return gauges
+        return gauges.of_jobs(self.store, self._counts(), self.webhooks)
 
     # Running
 
@@ -369,19 +372,19 @@ class JobBoard:
         if isinstance(result, JobTrouble):
             return
         for claimed in result:
-            call = JobCall(claimed, runner.quota, runner.write_fault, self._over, self._wake, runner.cancel)
+            call = JobCall(claimed, runner.quota, runner.write_fault, self.over, self.wake, runner.cancel)
             self.running[claimed.job.id] = call
             self._running_of[model] += 1
-            self._wake(claimed.job.id)
+            self.wake(claimed.job.id)
             fault = runner.submit(call)
             if fault is not None:
-                self._over(call, fault)
+                self.over(call, fault)
         if result:
             self.on_outbox()
             # Until a claim comes back the counts of the store are those before it.
             self.feed(model)
 
-    def _over(self, call: JobCall, end: JobOutcome | Fault) -> None:
+    def over(self, call: JobCall, end: JobOutcome | Fault) -> None:
         """Store how a run ended; or have the job wait for its next attempt."""
         if self.running.get(call.job.id) is not call:
             return  # Cancelled meanwhile.
@@ -413,7 +416,7 @@ class JobBoard:
             self._leave(call)
             if isinstance(result, Job) and result.is_ended:
                 self._has_ended(result)
-            self._wake(call.job.id)
+            self.wake(call.job.id)
             if command == "finish":
                 self.feed(call.job.model)
 
@@ -430,13 +433,11 @@ class JobBoard:
         call = self.running.get(name)
         if call is not None:
             self._leave(call)
-            runner = self.runners.get(call.job.model)
-            if runner is not None:
-                runner.cancel(call)
+            call.cancel(call)
 
     def _has_ended(self, job: Job) -> None:
         self.ended[job.model, job.state] += 1
-        self._wake(job.id)
+        self.wake(job.id)
         self.on_outbox()
         self.feed(job.model)
 

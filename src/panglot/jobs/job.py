@@ -17,10 +17,15 @@ STATES = ("queued", "running", "done", "failed", "cancelled", "expired", "queued
 ENDED = frozenset({DONE, FAILED, CANCELLED, EXPIRED, INTERRUPTED})
 ID = re.compile(r"[0-9a-hjkmnp-tv-z]{26}")
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
+PLACES = tuple(range(120, -1, -10))
+"""Two characters of an id are ten bits of it; where these bits begin."""
 END_EVENTS = {DONE: "completed", FAILED: "failed", CANCELLED: "cancelled", EXPIRED: "expired", INTERRUPTED: "failed"}
 """The event of a webhook that tells of each end."""
 EVENTS = ("started", "completed", "failed", "cancelled", "expired", "retrying")
 """The events that a webhook may be told."""
+OUTPUT, LOGS = LIVE_EVENTS = ("output", "logs")
+"""What a dialect may have it told besides while a job runs: what has been put out, and what has been printed."""
 DEFAULT_EVENTS = ("completed", "failed", "cancelled", "expired")
 
 FULL, DISK, UNAVAILABLE, KEY_REUSED, DAMAGED = "jobs_full", "jobs_disk", "jobs_unavailable", "key_reused", "damaged"
@@ -39,14 +44,16 @@ class Webhook(NamedTuple):
 
     url: str
     events: tuple[str, ...] = DEFAULT_EVENTS
+    every: float = 0.5
+    """Seconds between two events about a job that runs."""
 
     def to_text(self) -> str:
-        return json.dumps({"url": self.url, "events": list(self.events)})
+        return json.dumps({"url": self.url, "events": list(self.events), "every": self.every})
 
     @classmethod
     def from_text(cls, text: str) -> Webhook:
         stored = json.loads(text)
-        return cls(stored["url"], tuple(stored["events"]))
+        return cls(stored["url"], tuple(stored["events"]), float(stored.get("every", 0.5)))
 
 
 class NewJob(NamedTuple):
@@ -191,7 +198,7 @@ class Swept(NamedTuple):
 def new_id(now: float | None = None) -> str:
     """48 bits of milliseconds and 80 random bits: nobody can guess an id, and the index of ids grows at its end."""
     number = int((time.time() if now is None else now) * 1000) << 80 | secrets.randbits(80)
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    return "".join([PAIRS[number >> place & 1023] for place in PLACES])
 
 
 def fault_text(code: str, message: str, **more: Any) -> str:

@@ -21,6 +21,10 @@ STREAM_TOO_LARGE = Fault(
     500, "stream_too_large", "the parts of the answer need more memory than there is for requests: request_memory"
 )
 
+METHOD, JOB = wire.Head._fields.index("method"), wire.Head._fields.index("job")
+BEFORE_JOB = b"\0" + b"\0".join(wire.Head()[METHOD:JOB]) + b"\0"
+"""What stands between the last field that most heads have and the job."""
+
 Writer = Callable[[str, Fault, bytes], tuple[int, bytes, bytes]]
 """Makes status, head and body of the answer for a fault, given the route's path and the request's id."""
 
@@ -34,6 +38,7 @@ class JobCall(Call):
     )  # fmt: skip
 
     background = True
+    reserves = False
 
     def __init__(
         self,
@@ -47,7 +52,7 @@ class JobCall(Call):
         super().__init__(quota)
         self.claimed = claimed
         # The stored head is the request's; only now it is known which job it has become.
-        self.head = wire.Head.unpack(claimed.head)._replace(job=claimed.job.id.encode()).pack()
+        self.head = _with_job(claimed.head, claimed.job.id.encode())
         self.lane = claimed.lane
         self.request_id = claimed.head.partition(b"\0")[0]
         self.write_fault = write_fault
@@ -142,3 +147,12 @@ class JobCall(Call):
         fault = fault_text("stream_failed", "the script failed in the middle of its stream") if failed else None
         state = FAILED if failed else DONE
         return JobOutcome(state, 200, self.answer_head, b"".join(self.parts), b"".join(ends), fault)
+
+
+def _with_job(head: bytes, name: bytes) -> bytes:
+    """The packed head of a request, for the worker that runs the request as this job."""
+    missing = METHOD - 1 - head.count(b"\0")
+    if missing < 0:
+        return wire.Head.unpack(head)._replace(job=name).pack()
+    # As below, without taking the head apart: the fields that are not there have their defaults.
+    return head + b"\0" * missing + BEFORE_JOB + name

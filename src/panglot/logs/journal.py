@@ -25,21 +25,21 @@ monotonic = time.monotonic
 class Journal(io.RawIOBase):
     """A file that queues what is written to it, at most `most` bytes; a thread writes the queue to a descriptor.
 
-    A write that does not fit is dropped whole and counted in `dropped`. Once there is room again, `on_room` is told
+    A write that does not fit is dropped whole and counted in `dropped`. Once there is space again, `on_space` is told
     how many lines are missing at this place.
     """
 
     def __init__(self, descriptor: int, most: int, terminal: bool | None = None) -> None:
         """Write to a descriptor. `terminal`: whether a person reads it, where a pipe is between."""
-        self.on_room: Callable[[int], None] = lambda lines: None
+        self.on_space: Callable[[int], None] = lambda lines: None
         self.dropped = 0
         """How many lines were dropped."""
         self._descriptor = descriptor
         self._terminal = os.isatty(descriptor) if terminal is None else terminal
         self._most = most
-        self._told = 0
+        self._reported = 0
         self._queue: deque[bytes] = deque()
-        self._held = 0
+        self._queued_bytes = 0
         self._moved = monotonic()
         self._changed = threading.Condition()
         threading.Thread(target=self._carry, name="panglot-journal", daemon=True).start()
@@ -59,14 +59,14 @@ class Journal(io.RawIOBase):
         """Queue the bytes, or drop them when the queue is full. Never waits."""
         piece = bytes(data)
         with self._changed:
-            if self._held + len(piece) > self._most:
+            if self._queued_bytes + len(piece) > self._most:
                 self.dropped += _lines(piece)
             else:
-                if not self._held:
+                if not self._queued_bytes:
                     # The queue was empty: the reader's time counts from the first byte that it can take.
                     self._moved = monotonic()
                 self._queue.append(piece)
-                self._held += len(piece)
+                self._queued_bytes += len(piece)
                 self._changed.notify()
         return len(piece)
 
@@ -86,15 +86,15 @@ class Journal(io.RawIOBase):
                 with self._changed:
                     self.dropped += _lines(piece)
                     # Counted as told: a line about the loss would go to the same broken file.
-                    self._told += _lines(piece)
+                    self._reported += _lines(piece)
             with self._changed:
                 # Only now: bytes that are being written count as queued, for the limit and for `drain`.
-                self._held -= len(piece)
-                lost, self._told = self.dropped - self._told, self.dropped
+                self._queued_bytes -= len(piece)
+                lost, self._reported = self.dropped - self._reported, self.dropped
                 self._changed.notify_all()
-            # Outside of the lock: `on_room` takes the lock of logging, whose holders wait for this one in `write`.
+            # Outside of the lock: `on_space` takes the lock of logging, whose holders wait for this one in `write`.
             if lost:
-                self.on_room(lost)
+                self.on_space(lost)
 
     def _put(self, rest: memoryview) -> None:
         while rest:
@@ -110,7 +110,7 @@ class Journal(io.RawIOBase):
     def drain(self) -> None:
         """Wait until all is written, or the reader is seen to have stalled."""
         with self._changed:
-            while self._held and monotonic() - self._moved < PATIENCE:
+            while self._queued_bytes and monotonic() - self._moved < PATIENCE:
                 self._changed.wait(0.05)
 
 

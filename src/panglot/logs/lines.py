@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from panglot.terminal.text import visible
+from panglot.terminal.text import counted, visible
 from panglot_worker.line.wire import STAGES
 
 LAYOUT = "\n\t"
@@ -126,7 +126,7 @@ class AccessLog:
 
 def missing_lines(count: int) -> None:
     """Log that lines are missing at this place."""
-    logging.getLogger("panglot.logs.lines").warning("%d log line(s) dropped here: they were not read in time", count)
+    logging.getLogger("panglot.logs.lines").warning("%s dropped here: not read in time", counted(count, "log line"))
 
 
 def configure(format: str, level: str) -> None:

@@ -23,6 +23,19 @@ class FixedPath:
 
 
 @dataclass(frozen=True)
+class ChainStep:
+    """A call of another model, one of several that answer a request one after the other."""
+
+    model: str
+    version: str
+    """Empty: the newest."""
+    title: str
+    """What its errors begin with."""
+    hop: str
+    """What its worker does with the tensors: JSON, see `panglot_worker.tensors.handing`."""
+
+
+@dataclass(frozen=True)
 class Package:
     """What the detector of a dialect says about a path."""
 
@@ -42,6 +55,10 @@ class Package:
     """What the dialect's worker side needs to know."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables the script expects."""
+    takes: str = ""
+    """The function that gets what a request holds, where another than `entry` does."""
+    gives: str = ""
+    """The function whose result is the answer, where another than `entry` gives it."""
     facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What else `panglot inspect` shows: lines by heading."""
     installs: tuple[tuple[str, ...], ...] = ()
@@ -53,6 +70,11 @@ class Package:
     """How often a call is given to another worker when the script's answer requests it."""
     runs_to_its_end: bool = False
     """Whether the package serves nothing: its dialect's `alone.run` runs it, and the command ends with it."""
+    sticks_by: str = ""
+    """A parameter of requests with tensors: those with the same value run in the same worker; empty: in any."""
+    chain: tuple[ChainStep, ...] = ()
+    """The models that answer its requests with tensors, where they are called one after the other. Its own worker does
+    what is left."""
     retained_bytes: int = 0
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
     worker_half: Path | None = None
@@ -62,7 +84,9 @@ class Package:
     above: Path | None = None
     """A folder above `root` that names of modules or files begin at; of what is in it, `root` alone is needed."""
     archive: Path | None = None
-    """The archive that `folder` was unpacked from."""
+    """The archive that the package lies in."""
+    unpacked: Path | None = None
+    """The folder that it was unpacked to."""
     elsewhere: tuple[Path, ...] = ()
     """Paths of this machine outside of `root` that the worker gets."""
 
@@ -70,6 +94,10 @@ class Package:
     def root(self) -> Path:
         """The folder to copy when the package goes to another machine."""
         return self.whole or self.folder
+
+    def in_archive(self, text: str) -> str:
+        """A text whose paths begin with the archive, which users know, and not with where it was unpacked."""
+        return text.replace(str(self.unpacked), str(self.archive)) if self.unpacked is not None else text
 
     def for_worker(self) -> dict[str, object]:
         """What a worker gets to know about the package."""

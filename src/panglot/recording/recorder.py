@@ -12,67 +12,42 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from panglot.errors import StartError
 from panglot.recording import recording
 from panglot.recording.recording import Pair
 from panglot.recording.redaction import Redaction
-from panglot.recording.sampling import Sampler, SamplingRules
+from panglot.recording.sink import PairSink, RecorderOptions
+from panglot.terminal.text import counted
 
 log = logging.getLogger("panglot.record")
 MEMBER = 1 << 20
 """Bytes of pairs that are compressed together."""
 FLUSH_AFTER = 1.0
 """Seconds after which pairs are written, however few."""
-PAIR_COST = 2048
-"""Bytes that a pair is counted for beside its bodies: its heads and objects."""
 NOTHING = object()
 """What comes out of the queue when pairs have waited long enough."""
 GZIP = b"\x1f\x8b"
 
 
-@dataclass(frozen=True)
-class RecorderOptions:
-    """What a recording is told. Sizes are bytes, times seconds; 0 means without limit."""
-
-    path: Path
-    service: str = ""
-    sampling: SamplingRules = field(default_factory=SamplingRules)
-    redact: tuple[str, ...] = ()
-    max_body: int = 16 << 20
-    memory: int = 256 << 20
-    rotate_size: int = 0
-    rotate_age: float = 0.0
-    retain: int = 0
-    """Files before the current one that are not deleted; 0: all."""
-    secrets: tuple[str, ...] = ()
-    """Values that are never written, in whatever header or address they stand."""
-
-
-class Recorder:
+class Recorder(PairSink):
     """One recording, from its file's creation to `close`."""
 
     def __init__(self, options: RecorderOptions, on_end: Callable[[str], None] = log.warning) -> None:
         """Raises StartError when the file cannot be created, or a rule of redaction cannot be read."""
-        self.options = options
-        self.sampler = Sampler(options.sampling)
+        super().__init__(options)
         try:
             self._redaction = Redaction(options.redact, options.secrets)
         except ValueError as error:
             raise StartError(str(error)) from None
         self._on_end = on_end
-        self.recording = True
-        """Whether pairs are still written. Read by the loop, cleared by the thread."""
-        self.pairs = self.dropped = self.skipped = 0
-        """Pairs written; pairs lost for want of memory; exchanges that were not HTTP/1 or that sampling left out."""
+        self.pairs = 0
+        """Pairs written."""
+        self.why_dropped = "the disk was too slow"
         self.files: list[Path] = []
         """Files that rotation has put aside, the oldest first."""
-        self._said_http2 = False
         self._at_end = False
-        self._used = 0
-        self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[tuple[Pair, int] | None] = queue.SimpleQueue()
         self.began = time.monotonic()
         self._put_aside_existing()
@@ -82,27 +57,9 @@ class Recorder:
 
     # For the loop
 
-    def take(self, size: int) -> bool:
-        """Count so many bytes that are held in memory for a pair; False, and nothing counted, beyond the limit."""
-        with self._lock:
-            if self._used + size > self.options.memory:
-                return False
-            self._used += size
-            return True
-
-    def give_back(self, size: int) -> None:
-        with self._lock:
-            self._used -= size
-
     def offer(self, pair: Pair, size: int) -> None:
         """Have a pair written. `size` is what `take` counted for it, which the recorder now gives back."""
         self._queue.put((pair, size))
-
-    def note_http2(self) -> None:
-        """Say once that a kind of traffic passes and is not recorded."""
-        if not self._said_http2:
-            self._said_http2 = True
-            log.warning("HTTP/2, such as gRPC, is passed on and not recorded")
 
     def close(self, patience: float = 30.0) -> None:
         """Write what has been offered, and close the file."""
@@ -113,7 +70,7 @@ class Recorder:
         """What became of the recording, in a sentence."""
         text = f"{self.pairs} {'pair' if self.pairs == 1 else 'pairs'} in {self.options.path}"
         text += f" and {len(self.files)} older files" if self.files else ""
-        return text + (f"; {self.dropped} were dropped, since the disk was too slow" if self.dropped else "")
+        return text + (f"; {self.dropped} were dropped, since {self.why_dropped}" if self.dropped else "")
 
     # In the thread
 
@@ -133,7 +90,7 @@ class Recorder:
         """End the recording, cut the file to whole members, and go on giving memory back."""
         self.recording = False
         self._file.abandon()
-        written = f"{self.pairs} pairs were written, the service goes on"
+        written = f"it holds {counted(self.pairs, 'pair')}, and the service goes on"
         self._on_end(f"the recording has ended: {self.options.path}: {why}; {written}")
         # After the end of the queue nothing more comes: waiting for it would hold up `close`.
         while not self._at_end and (entry := self._queue.get()) is not None:

@@ -18,7 +18,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -126,8 +126,13 @@ def line(value: dict[str, Any]) -> bytes:
 
 def encoded(pair: Pair) -> bytes:
     """A pair as it stands in the file."""
+    return b"".join((line(head_of(pair)), pair.request.body, pair.answer.body, b"\n"))
+
+
+def head_of(pair: Pair) -> dict[str, Any]:
+    """What JSON says of a pair, whose bodies follow."""
     request, answer = pair.request, pair.answer
-    head = {
+    return {
         "pair": pair.number,
         "at": round(pair.at, 6),
         "first_byte": round(pair.first_byte, 6),
@@ -137,7 +142,6 @@ def encoded(pair: Pair) -> bytes:
         "answer": {"status": answer.status, "reason": answer.reason, **_described(answer)},
         "bodies": [len(request.body), len(answer.body)],
     }
-    return b"".join((line(head), request.body, answer.body, b"\n"))
 
 
 def _described(message: RecordedMessage) -> dict[str, Any]:
@@ -275,26 +279,33 @@ class Recording:
 
     def _pair(self, parsed: dict[str, Any], bodies: list[bytes]) -> Pair:
         try:
-            request, answer = parsed["request"], parsed["answer"]
-            pair = Pair(
-                RecordedRequest(
-                    **_parts(request, bodies[0]), method=_text(request["method"]), target=_text(request["target"])
-                ),
-                RecordedAnswer(
-                    **_parts(answer, bodies[1]), status=_count(answer["status"]), reason=_text(answer.get("reason", ""))
-                ),
-                _count(parsed["pair"]),
-                _seconds(parsed["at"]),
-                _seconds(parsed.get("first_byte", 0)),
-                _seconds(parsed["took"]),
-                _text(parsed.get("problem", "")),
-            )
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            raise self._damaged("a pair lacks something, or has it in another form") from None
-        return pair
+            return pair_of(parsed, bodies)
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
 
     def _damaged(self, why: str) -> StartError:
         return StartError(f"{self.path} is damaged at line {self._line}: {why}", fix=FIX)
+
+
+def pair_of(head: dict[str, Any], bodies: Sequence[bytes]) -> Pair:
+    """The pair of which `head_of` made this, with its bodies. Raises ValueError."""
+    try:
+        request, answer = head["request"], head["answer"]
+        return Pair(
+            RecordedRequest(
+                **_parts(request, bodies[0]), method=_text(request["method"]), target=_text(request["target"])
+            ),
+            RecordedAnswer(
+                **_parts(answer, bodies[1]), status=_count(answer["status"]), reason=_text(answer.get("reason", ""))
+            ),
+            _count(head["pair"]),
+            _seconds(head["at"]),
+            _seconds(head.get("first_byte", 0)),
+            _seconds(head["took"]),
+            _text(head.get("problem", "")),
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        raise ValueError("a pair lacks something, or has it in another form") from None
 
 
 def _parts(message: dict[str, Any], body: bytes) -> dict[str, Any]:

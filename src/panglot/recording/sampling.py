@@ -34,9 +34,10 @@ def header_rule(text: str) -> tuple[str, str]:
 class Sampler:
     """Applies the rules. Used by one thread."""
 
-    def __init__(self, rules: SamplingRules) -> None:
+    def __init__(self, rules: SamplingRules, turn: int = 0) -> None:
+        """`turn` is how many exchanges count as seen, so that several samplers do not all begin with the same turn."""
         self.rules = rules
-        self._turn = -1
+        self._turn = turn - 1
         self._allowance = max(1.0, rules.per_second)
         self._at = 0.0
 

@@ -18,8 +18,8 @@ from panglot.recording.framing import (
     answer_framing,
     request_framing,
 )
-from panglot.recording.recorder import PAIR_COST, Recorder
 from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
+from panglot.recording.sink import PAIR_COST, PairSink
 
 log = logging.getLogger("panglot.record")
 HTTP2 = b"PRI * HTTP/2"
@@ -68,7 +68,7 @@ class ConnectionTap:
     A fault in here ends the recording of this connection: what it used is released, and its bytes pass on.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: PairSink) -> None:
         self._recorder = recorder
         self._requests = MessageReader(True, request_framing)
         self._answers = MessageReader(False, self._answer_framing)

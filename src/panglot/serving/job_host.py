@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
 
-from panglot.jobs.board import JobBoard, JobState
+from panglot.jobs.board import JobBoard
+from panglot.jobs.interface import JobState
 from panglot.jobs.job import DueWebhook, JobLimits, JobTrouble, StoredAnswer
-from panglot.jobs.webhooks import WebhookSender
+from panglot.jobs.webhooks.live import LiveWebhooks
+from panglot.jobs.webhooks.sending import WebhookSender
 from panglot.settings import Settings
 from panglot.web.jobs.model_jobs import JobsOfModel, ModelRunner
-from panglot.web.jobs.views import model_key, moment, view
+from panglot.web.jobs.views import model_key, moment, route_of, view
 from panglot.web.models import Model, Models
 
 IN_MEMORY, ON_DISK = JobLimits(1000, 64 << 20, 1000), JobLimits(1_000_000, 10 << 30, 1_000_000)
@@ -28,13 +31,25 @@ log = logging.getLogger("panglot")
 class JobHost:
     """Owns the board of jobs, and attaches the models that come and go."""
 
-    def __init__(self, settings: Settings, models: Models, keys: Sequence[bytes] = ()) -> None:
-        """Opens the folder of `--jobs`. Raises StartError."""
+    def __init__(
+        self,
+        settings: Settings,
+        models: Models,
+        keys: Sequence[bytes] = (),
+        board: JobBoard | None = None,
+        free_elsewhere: Callable[[Model], int] = lambda model: 0,
+    ) -> None:
+        """Opens the folder of `--jobs`. Raises StartError.
+
+        `board` is another than the settings name; `free_elsewhere` how many jobs of a model other fronts can take.
+        """
         self.models = models
-        self.board = JobBoard(Path(settings.jobs) if settings.jobs else None, limits(settings))
+        self.jobs = self.board = board or JobBoard(Path(settings.jobs) if settings.jobs else None, limits(settings))
+        self._free_elsewhere = free_elsewhere
         self._runners: dict[Model, ModelRunner] = {}
         self.sender = WebhookSender(self.board, settings.webhook_allow, list(keys), self._webhook_body)
-        if settings.jobs:
+        self.live = LiveWebhooks(self.board, self.sender, self._live_body)
+        if self.board.has_stored:
             self.board.open()
         models.watch(self._attach)
         self._attach()
@@ -45,22 +60,31 @@ class JobHost:
         for model in [model for model in self._runners if model not in present]:
             self.board.detach(model_key(model), self._runners.pop(model))
         for model in present - self._runners.keys():
-            runner = self._runners[model] = ModelRunner(model)
+            runner = self._runners[model] = ModelRunner(model, functools.partial(self._free_elsewhere, model))
             model.jobs = JobsOfModel(self.board, model)
             self.board.attach(model_key(model), runner)
 
     def start(self) -> None:
         """Begin to run what is stored."""
         if self.sender.allowed:
-            self.board.on_outbox = self.sender.look
+            self.board.on_outbox = self._tell
         self.board.start()
+
+    def stop_feeding(self) -> None:
+        """Start no further job: the server is stopping."""
+        self.board.stop_feeding()
 
     async def drain(self) -> None:
         """Wait for the jobs that run."""
         while self.board.running:  # noqa: ASYNC110  the last seconds of a server
             await asyncio.sleep(LOOK_AGAIN)
 
+    def _tell(self) -> None:
+        self.sender.look()
+        self.live.look()
+
     async def close(self) -> None:
+        self.live.close()
         self.sender.close()
         await self.board.close()
 
@@ -71,14 +95,22 @@ class JobHost:
             state = await self.board.by_seq(event.seq)
             if state is None:
                 return None
+            if state.job.is_ended:
+                await self.live.settled(state.job.id)
             answer = await self.board.answer(state.job.id) if state.job.is_ended else None
         except JobTrouble:
             return None
-        route = next((route for model in self.models if model_key(model) == state.job.model
-                      for route in model.contract.routes if route.path == state.job.route), None)  # fmt: skip
+        return self._written(state, event.event, answer)
+
+    async def _live_body(self, state: JobState, event: str, so_far: StoredAnswer) -> bytes:
+        return self._written(state, event, so_far)
+
+    def _written(self, state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
+        """The body as the route's platform writes it, or in our own form."""
+        route = route_of(self.models, state.job)
         if route is not None and route.job is not None and route.job.webhook is not None:
-            return route.job.webhook(state, event.event, answer)
-        return _payload(state, event.event, answer)
+            return route.job.webhook(state, event, answer)
+        return _payload(state, event, answer)
 
 
 def _payload(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 
 from panglot import dialects
 from panglot.errors import LoadError, StartError
-from panglot.packages import triton_config
+from panglot.packages.config_pbtxt import triton_config
 from panglot.packages.model_folder import FIRST_VERSION, FoundModel, ModelFolder
 from panglot.packages.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
@@ -54,10 +54,21 @@ class ServingPlan:
     """Models that cannot be served, by name, where the others are served all the same."""
     warnings: tuple[str, ...] = ()
 
+    @property
+    def folder(self) -> ModelFolder | None:
+        """The folder whose models are loaded and unloaded while the server serves, if there is one."""
+        return self.planner.folder if self.planner is not None else None
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """Models that are none of the folder's: they were named on the command line."""
+        known = self.folder.names() if self.folder is not None else ()
+        return frozenset(model.name for model in self.models).difference(known)
+
 
 def alone(package: Package, settings: Settings, warnings: tuple[str, ...] = ()) -> ServingPlan:
     """The plan of a server that serves one package."""
-    dialects.check_together(package, [(package.name, FIRST_VERSION, package)])
+    package = dialects.join(package, [(package.name, FIRST_VERSION, package)])
     model = ModelPlan(package.name, FIRST_VERSION, package, settings)
     return ServingPlan(settings, (model,), package.name, warnings=warnings)
 
@@ -97,7 +108,7 @@ def check_sleep(settings: Settings) -> None:
     for count in counts:
         if count.sleeps and not settings.sleep_after:
             raise StartError(
-                f"workers {count}: a model has no workers only while it sleeps, and this one never does",
+                f"workers {count}: only a sleeping model has no workers, and this one never sleeps",
                 fix=f"--sleep-after 10m, or 1:{count.most} workers",
             )
 
@@ -148,13 +159,16 @@ class Planner:
             with self._kept_apart(entry.name or entry.path.name, failed):
                 plans.append(self.plan(entry))
                 first = first or (plans[-1].name if entry in named else "")
-        self._check_together(plans, failed)
+        self._join(plans, failed)
         self._check(plans, failed)
         warnings = tuple(sorted(set.intersection(*self.ineffective) | self.outdated))
         return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings)
 
-    def _check_together(self, plans: list[ModelPlan], failed: dict[str, StartError]) -> None:
-        """Remove the models that need others which are not served. Raises StartError without `partial`."""
+    def _join(self, plans: list[ModelPlan], failed: dict[str, StartError]) -> None:
+        """Complete the models by each other, and remove those that need others which are not served.
+
+        Raises StartError without `partial`.
+        """
         before = 0
         # Again where one was removed: others may need that one.
         while before != len(plans):
@@ -162,7 +176,8 @@ class Planner:
             for plan in list(plans):
                 models = [(other.name, other.version, other.package) for other in plans]
                 with self._kept_apart(plan.name, failed):
-                    dialects.check_together(plan.package, models)
+                    joined = dataclasses.replace(plan, package=dialects.join(plan.package, models))
+                    plans[plans.index(plan)] = joined
                 if plan.name in failed:
                     plans[:] = [other for other in plans if other.name != plan.name]
 

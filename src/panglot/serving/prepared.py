@@ -11,10 +11,10 @@ from panglot import dialects
 from panglot.engine.ray import needs
 from panglot.errors import LoadError
 from panglot.machine import devices
-from panglot.serving import model_host
 from panglot.serving.forgetting import forget_tokens
+from panglot.serving.models import host as model_host
+from panglot.serving.models.ports import distinct
 from panglot.serving.planning import ServingPlan, sleep_warnings
-from panglot.serving.ports import distinct
 from panglot.web import listeners
 from panglot.web.access import tokens as access
 from panglot.web.listeners import Sockets

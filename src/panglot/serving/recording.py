@@ -7,17 +7,20 @@ more on its way of a request. gRPC has a port of its own and is not recorded.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from panglot.recording.recorder import Recorder, RecorderOptions
+from panglot.recording.recorder import Recorder
 from panglot.recording.sampling import SamplingRules
+from panglot.recording.sink import PairSink, RecorderOptions
 from panglot.recording.tap import ConnectionTap
 from panglot.settings import Settings
 from panglot.web.http1.connection import ConnectionCallbacks, HttpConnection, callbacks
 
+log = logging.getLogger("panglot")
 CLIENT_GONE = "the client disconnected"
 NEUTRAL = (
     "/", "/metrics", "/docs", "/docs/*", "/openapi.json", "/status", "/status.json", "/live*", "/assets/*", "/pages/*",
@@ -26,30 +29,45 @@ NEUTRAL = (
 """GET requests to these paths are about the server, not for the script."""
 
 
-def recorder_of(settings: Settings, secrets: Iterable[bytes]) -> Recorder:
-    """The recorder that settings name. Raises StartError when its file cannot be created."""
-    return Recorder(
-        RecorderOptions(
-            Path(settings.record),
-            "panglot serve",
-            SamplingRules(
-                settings.record_every,
-                only_failures=settings.record_failures,
-                paths=settings.record_paths,
-                not_got=NEUTRAL,
-            ),
-            settings.record_redact,
-            settings.record_max_body,
-            settings.record_memory,
-            settings.record_rotate_size,
-            settings.record_rotate_age,
-            settings.record_retain,
-            tuple(secret.decode("latin-1") for secret in secrets if secret),
-        )
+class OwnRecording:
+    """The recording of a server whose process writes the file."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.sink = recorder
+
+    async def close(self) -> None:
+        """Write what is left, and say what became of the recording."""
+        await asyncio.to_thread(self.sink.close)
+        log.info("recorded %s", self.sink.summary())
+
+
+def own_recording(settings: Settings, secrets: Iterable[bytes]) -> OwnRecording:
+    """The recording that settings name. Raises StartError when its file cannot be created."""
+    return OwnRecording(Recorder(options_of(settings, secrets)))
+
+
+def options_of(settings: Settings, secrets: Iterable[bytes]) -> RecorderOptions:
+    """What settings say of a recording."""
+    return RecorderOptions(
+        Path(settings.record),
+        "panglot serve",
+        SamplingRules(
+            settings.record_every,
+            only_failures=settings.record_failures,
+            paths=settings.record_paths,
+            not_got=NEUTRAL,
+        ),
+        settings.record_redact,
+        settings.record_max_body,
+        settings.record_memory,
+        settings.record_rotate_size,
+        settings.record_rotate_age,
+        settings.record_retain,
+        tuple(secret.decode("latin-1") for secret in secrets if secret),
     )
 
 
-def recorded(connection: HttpConnection, recorder: Recorder) -> asyncio.BufferedProtocol:
+def recorded(connection: HttpConnection, recorder: PairSink) -> asyncio.BufferedProtocol:
     """The protocol to give to a transport, as `callbacks` makes it, with a tap in it."""
     seen = cast(ConnectionCallbacks, callbacks(connection))
     tap = ConnectionTap(recorder)

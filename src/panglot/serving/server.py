@@ -24,16 +24,17 @@ from panglot.logs.journal import Journal
 from panglot.logs.tracing import Tracing
 from panglot.machine import mps
 from panglot.metrics.counters import Metrics
-from panglot.serving import model_host
-from panglot.serving.administration import Administration
 from panglot.serving.job_host import JobHost
-from panglot.serving.model_host import ModelHost, full_name
+from panglot.serving.models import host as model_host
+from panglot.serving.models.administration import Administration
+from panglot.serving.models.host import ModelHost, full_name
+from panglot.serving.models.ports import FurtherPort, distinct
+from panglot.serving.models.repository import FolderRepository
 from panglot.serving.planning import ServingPlan
-from panglot.serving.ports import FurtherPort, distinct
 from panglot.serving.prepared import Prepared, prepare
-from panglot.serving.repository import FolderRepository
 from panglot.serving.start_message import LoadingLine, StartMessage
 from panglot.settings.loopback import UNIX
+from panglot.terminal.text import counted
 from panglot.web import app, listeners
 from panglot.web.acceptor import Accept, SocketAcceptor
 from panglot.web.access.key_watch import KeyWatch
@@ -44,8 +45,11 @@ from panglot.web.models import Model, Repository
 
 if TYPE_CHECKING:
     from panglot.fronts.member import Member
-    from panglot.recording.recorder import Recorder
-    from panglot.serving.other_fronts import Figures
+    from panglot.serving.fronts.figures import Figures
+    from panglot.serving.fronts.jobs import JobsOfOthers
+    from panglot.serving.fronts.models import ModelsOfFront
+    from panglot.serving.fronts.recording import RecordingElsewhere, RecordingForFronts
+    from panglot.serving.recording import OwnRecording
 
 log = logging.getLogger("panglot")
 LOOK_AGAIN = 0.05
@@ -60,7 +64,7 @@ def serve(plan: ServingPlan) -> None:
         return
     # First: `configure` logs to the `sys.stderr` that this replaces.
     journal = journals.begin(settings.log_queue)
-    journal.on_room = logs.missing_lines
+    journal.on_space = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
     prepared = prepare(plan)
     with mps.running(settings.mps):
@@ -69,7 +73,7 @@ def serve(plan: ServingPlan) -> None:
 
 def _serve_by_several(plan: ServingPlan) -> None:
     """Serve by several fronts, where the plan allows it. Nothing of this is loaded for one front."""
-    from panglot.serving.several import number_of_fronts, serve_by_several
+    from panglot.serving.fronts.start import number_of_fronts, serve_by_several
 
     logs.configure(plan.settings.log_format, plan.settings.log_level)
     fronts = number_of_fronts(plan)
@@ -111,12 +115,13 @@ class Serving:
         self.plan, self.rules, self.member = plan, rules, member
         self.settings = settings = plan.settings
         self.metrics = Metrics()
-        self.recorder = self._recorder()
+        self.recording = self._recording()
         if journal is not None:
             self.metrics.log_lines_dropped = lambda: journal.dropped
         quota = Quota(settings) if member is None else member.quota(settings)
         share = WHOLE if member is None else member.share
         self.model_host = ModelHost(plan, rules, quota, self.metrics, share)
+        self.of_front = self._models_of_front()
         self.model_host.begin()
         self.models = self.model_host.models
         token = rules.is_closed
@@ -125,26 +130,23 @@ class Serving:
         self.model_host.shared_ports = frozenset(port.listener.port for port in self.ports if port.listener.shared)
         served = (self.models, *(port.models for port in self.ports))
         self.fronts = [Front(models, settings, self.metrics, rules, quota) for models in served]
-        self.job_host = JobHost(settings, self.models, rules.webhook_keys)
+        self.job_host = self._host_of_jobs()
         for listener, front in enumerate(self.fronts):
             front.listener = listener
-            # Several fronts would each have jobs that the others do not know.
-            front.jobs = self.job_host.board if member is None else None
+            front.jobs = self.job_host.jobs
             front.app = app.build(front)
-            if self.recorder is not None:
+            if self.recording is not None:
                 from panglot.serving.recording import recorded
 
-                front.recorded = functools.partial(recorded, recorder=self.recorder)
-        if plan.planner is not None and plan.planner.folder is not None:
-            repository = FolderRepository(self.model_host, plan.planner)
-            self.models.absent = repository.absent
-            self.models.loading = repository.loading
-            self.fronts[0].repository = Repository(repository.load, repository.unload) if settings.admin else None
+                front.recorded = functools.partial(recorded, recorder=self.recording.sink)
+        self._use_folder()
         for front in self.fronts:
-            front.administration = functools.partial(Administration, self.models, self.fronts[0].repository)
+            front.administration = functools.partial(
+                Administration, self.models, self.fronts[0].repository, self.of_front
+            )
         accept: Accept = SocketAcceptor if member is None else member.acceptor
         self.web = listeners.Listeners(self.fronts, self.sockets, tls, accept)
-        self.model_host.in_use = self.web.has_request_for
+        self.model_host.in_use = self._has_request_for
         self.url = self.web.urls[0]
         self.name = plan.default or "models"
         self.tracing = Tracing(settings.otel_endpoint, self.name) if settings.otel_endpoint else None
@@ -166,16 +168,18 @@ class Serving:
             tasks.append(asyncio.ensure_future(self._join(self.member).save()))
         further = [model for port in self.ports for model in port.models]
         background = [(model, model.contract.runs_with_server) for model in (*self.models, *further)]
-        tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
+        if self.member is None or self.member.index == 0:
+            # Where the workers are.
+            tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
         if self.rules.keys is not None:
             tasks.append(asyncio.ensure_future(self._key_watch(self.rules.keys).run()))
         try:
             await self._until_ready()
             if not self.stopped.is_set():
-                if self.member is None:
+                if self.member is None or self.of_front is None:
                     self._say_ready()
                 else:
-                    self.member.lend(self.model_host.engines_by_position())
+                    self.of_front.begin_lending()
                     self.member.loaded()
                 await self.stopped.wait()
             unanswered = await self._drain()
@@ -193,29 +197,66 @@ class Serving:
                 front.spool.close()
             if self.tracing is not None:
                 self.tracing.close()
-            if self.recorder is not None:
-                await asyncio.to_thread(self.recorder.close)
-                log.info("recorded %s", self.recorder.summary())
+            if self.recording is not None:
+                await self.recording.close()
 
     def _key_watch(self, keys: Keys) -> KeyWatch:
         """What has changes of the file of keys be in force. Every front reads it, the first tells of it."""
         others = self.member is not None and self.member.index > 0
         return KeyWatch(self.settings.keys, keys, logging.DEBUG if others else logging.INFO)
 
-    def _recorder(self) -> Recorder | None:
+    def _host_of_jobs(self) -> JobHost | JobsOfOthers:
+        """The jobs of the server. Of several fronts the first stores them. Raises StartError."""
+        if self.member is None:
+            return JobHost(self.settings, self.models, self.rules.webhook_keys)
+        from panglot.serving.fronts.jobs import host_of_jobs
+
+        return host_of_jobs(self.settings, self.models, self.rules.webhook_keys, self.member)
+
+    def _recording(self) -> OwnRecording | RecordingForFronts | RecordingElsewhere | None:
         """What records the traffic, where that is wanted. Raises StartError when its file cannot be created."""
         if not self.settings.record:
             return None
-        from panglot.serving.recording import recorder_of
+        secrets = (self.rules.token, self.rules.control_token, self.rules.metrics_token)
+        if self.member is not None:
+            from panglot.serving.fronts.recording import recording_of_front
 
-        rules = self.rules
-        return recorder_of(self.settings, (rules.token, rules.control_token, rules.metrics_token))
+            return recording_of_front(self.settings, secrets, self.member)
+        from panglot.serving.recording import own_recording
+
+        return own_recording(self.settings, secrets)
+
+    def _has_request_for(self, model: Model) -> bool:
+        """Whether a request for a model is under way here, or may still come from another front."""
+        return self.web.has_request_for(model) or (self.of_front is not None and self.of_front.is_needed(model))
+
+    def _models_of_front(self) -> ModelsOfFront | None:
+        """What loads models, and has them sleep, as the parent of several fronts says."""
+        if self.member is None:
+            return None
+        from panglot.serving.fronts.models import ModelsOfFront
+
+        return ModelsOfFront(self.model_host, self.member)
+
+    def _use_folder(self) -> None:
+        """Let the models of the folder, where there is one, be loaded and unloaded."""
+        plan = self.plan
+        if plan.planner is None or plan.folder is None:
+            return
+        fixed = plan.fixed if self.member is None else self.member.catalog.fixed
+        repository = FolderRepository(self.model_host, plan.planner, fixed)
+        if self.of_front is not None:
+            self.of_front.use(repository)
+        changes = repository if self.of_front is None else self.of_front
+        self.models.absent, self.models.loading = repository.absent, changes.loading
+        if self.settings.admin:
+            self.fronts[0].repository = self.model_host.repository = Repository(changes.load, changes.unload)
 
     # Signals, or a parent
 
     def _join(self, member: Member) -> Figures:
         """Let the parent of several fronts decide when this one reloads and stops. Returns the figures of all."""
-        from panglot.serving.other_fronts import Figures
+        from panglot.serving.fronts.figures import Figures
 
         def reload_own(model: str) -> None:
             self.model_host.reload(model)
@@ -228,6 +269,9 @@ class Serving:
             front.others_ready = lambda: member.server_ready
         self.model_host.on_change = lambda hosted: member.tell(ReloadWanted(hosted.model.name))
         figures = Figures(member, self.fronts)
+        self.model_host.described_elsewhere = figures.description
+        self.model_host.workers_elsewhere = figures.workers
+        figures.described = self.model_host.description_of
         member.begin()
         member.started()
         return figures
@@ -235,6 +279,7 @@ class Serving:
     async def _until_reloaded(self, member: Member) -> None:
         while self.model_host.is_reloading:  # noqa: ASYNC110  a reload takes seconds, and has no single end
             await asyncio.sleep(LOOK_AGAIN)
+        await self.model_host.describe_again()
         member.tell(Reloaded())
 
     def handle_signals(self) -> None:
@@ -252,7 +297,7 @@ class Serving:
             self.forced.set()
 
     def _reload(self) -> None:
-        log.info("SIGHUP: loading %s anew", ", ".join(self.models.names))
+        log.info("SIGHUP: loading %s again", ", ".join(self.models.names))
         self.model_host.reload()
 
     # Starting
@@ -303,7 +348,7 @@ class Serving:
             log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, more)
         first = default or self.models.get(self.models.names[0]) or next(iter(self.models))
         line, how = first.curl_line(self.url, self._start(first)), how_to(model_host.about(first))
-        count = f"{len(self.models)} model{'s' if len(self.models) > 1 else ''}"
+        count = counted(len(self.models), "model")
         StartMessage("the server", count, self.url, pages, line, how).say(boxed)
 
     def _start(self, model: Model) -> str:
@@ -319,12 +364,12 @@ class Serving:
     async def _drain(self) -> int:
         """Answer the requests that were accepted. Returns how many were not, for want of time or by a second signal."""
         self.model_host.drain()
-        self.job_host.board.stop_feeding()
+        self.job_host.stop_feeding()
         for front in self.fronts:
             front.draining = True
             front.live.end()
         if self.member is None:
-            log.info("stopping; %d request(s) to finish", self.web.unanswered())
+            log.info("stopping; %s to finish", counted(self.web.unanswered(), "request"))
         else:
             self.member.tell(Stopping(self.web.unanswered()))
         draining = asyncio.ensure_future(self._finish())

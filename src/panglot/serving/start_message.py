@@ -43,7 +43,7 @@ class StartMessage:
         if self.line:
             log.info("try: %s", self.line)
         else:
-            log.info("for a line to try here: %s", self.how_to)
+            log.info("for a command to try here: %s", self.how_to)
 
     def box(self, columns: int) -> str:
         """The message between rules. Nothing stands beside the line of curl, so that it can be copied in one piece."""
@@ -57,7 +57,7 @@ class StartMessage:
         if self.line:
             lines += ["  \033[2mtry it\033[0m", visible(self.line)]
         else:
-            lines.append(f"  \033[2m{'try it':{start}}\033[0m  for a line to paste here, {visible(self.how_to)}")
+            lines.append(f"  \033[2m{'try it':{start}}\033[0m  for a command to paste here, {visible(self.how_to)}")
         return "\n".join((*lines, f"\033[32m{'─' * wide}\033[0m", ""))
 
 

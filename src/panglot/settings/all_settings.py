@@ -38,7 +38,7 @@ MIB = 1024 * 1024
 class Settings:
     """One resolved set of settings."""
 
-    dialect: str = setting("", "say what the package is instead of detecting it", "str")
+    dialect: str = setting("", "the package's dialect, if Panglot should not detect it", "str")
     host: str = setting("127.0.0.1", "address to listen on, or unix:PATH for a Unix socket", "str", scope=SERVER)
     port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535, scope=SERVER)
     grpc_port: int = setting(
@@ -48,78 +48,78 @@ class Settings:
         "own", "what carries gRPC", "str", scope=SERVER, former="Panglot's own HTTP/2 always carries gRPC"
     )
     timeout: float = setting(
-        60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
+        60.0, "a request without an answer by then gets 504; X-Timeout-Ms of a client lowers it", "seconds", least=0.001
     )
     drain: float = setting(
         30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0, scope=SERVER
     )
     inline: bool = setting(
-        False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool",
+        False, "for debugging: run the script in the server's own process, so that breakpoint() works", "bool",
         scope=SERVER,
     )  # fmt: skip
     fronts: int = setting(1, "processes that speak HTTP and share the workers; auto: by cores and workers", "fronts",
                           most=64, scope=SERVER)  # fmt: skip
-    no_playground: bool = setting(False, "no page to try the model on; / shows its status", "bool", scope=SERVER)
-    dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
+    no_playground: bool = setting(False, "no page to try the model; / shows its status", "bool", scope=SERVER)
+    dev: bool = setting(False, "for development: show the script's tracebacks on pages and in a header", "bool")
 
     workers: WorkerCount = setting(
-        ANY, "worker processes; MIN:MAX: more while requests wait; 0: what the script asks for, else 1", "workers",
+        ANY, "number of worker processes; MIN:MAX: more while requests wait; 0: what the script says, or 1", "workers",
         group=WORKERS,
     )  # fmt: skip
     scale_wait: float = setting(
-        0.5, "with MIN:MAX workers: how long requests may wait for one before there are more", "seconds",
+        0.5, "with MIN:MAX workers: how long requests wait before another worker starts", "seconds",
         group=WORKERS, least=0.01, most=3600,
     )  # fmt: skip
     scale_idle: float = setting(
-        60.0, "with MIN:MAX workers: one goes when fewer have been enough for so long", "seconds",
+        60.0, "with MIN:MAX workers: how long a worker is not needed before it ends", "seconds",
         group=WORKERS, least=0.1, most=86400,
     )  # fmt: skip
     sleep_after: float = setting(
-        0.0, "a model without requests for so long has no workers until the next one comes; 0: never", "seconds",
+        0.0, "after this long without requests a model's workers end, until the next request; 0: never", "seconds",
         group=WORKERS, least=0,
     )  # fmt: skip
     wake_queue: int = setting(
-        256, "requests that may wait for a model which wakes; beyond it 503", "int", group=WORKERS, least=1
+        256, "requests that may wait while a model wakes; more get 503", "int", group=WORKERS, least=1
     )
     wake_timeout: float = setting(
-        0.0, "how long a request may wait for that, then 503; 0: as long as its timeout", "seconds", group=WORKERS,
+        0.0, "longest wait for a model to wake, then 503; 0: as long as its timeout", "seconds", group=WORKERS,
         least=0,
     )  # fmt: skip
     memory: int = setting(
-        0, "with memory_budget: what the model needs; 0: the most it was seen to use", "size", group=WORKERS, least=0
+        0, "with memory_budget: memory of the model; 0: the most that it has used", "size", group=WORKERS, least=0
     )
     gpu_memory: int = setting(
-        0, "with gpu_memory_budget: what the model needs; 0: the most it was seen to use", "size", group=WORKERS,
+        0, "with gpu_memory_budget: GPU memory of the model; 0: the most that it has used", "size", group=WORKERS,
         least=0,
     )  # fmt: skip
     pools: Mapping[str, PoolSize] = setting(
-        {}, "stages in processes of their own, such as preprocess=4,inference=2,postprocess=2", "pools",
+        {}, "run stages in separate processes: preprocess=4,inference=2,postprocess=2", "pools",
         group=WORKERS, metavar="NAME=N,…",
     )  # fmt: skip
     handoff_slot: int = setting(
-        8 * MIB, "shared memory for one result between two pools; larger ones go by a socket; 0: all do", "size",
+        8 * MIB, "shared memory for one result between two pools; larger ones use a socket; 0: all do", "size",
         group=WORKERS, least=0, most=1024 * MIB,
     )  # fmt: skip
-    python: str = setting("", "interpreter the script runs in; default: the one Panglot runs in", "str", group=WORKERS)
+    python: str = setting("", "Python that runs the script; default: the one that runs Panglot", "str", group=WORKERS)
     device: str = setting(
-        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "devices", group=WORKERS, metavar="DEVICES"
+        "", "cpu, or GPUs such as cuda:0,cuda:1, which the workers share", "devices", group=WORKERS, metavar="DEVICES"
     )
     mps: bool = setting(
         False, "start NVIDIA's MPS, so that workers on one GPU use it side by side", "bool", group=WORKERS, scope=SERVER
     )
     install: bool = setting(
-        False, "install what the package asks for into a cached environment of its own, and run it there", "bool",
+        False, "install the package's requirements into a separate environment, and run it there", "bool",
         group=WORKERS,
     )  # fmt: skip
     link_paths: bool = setting(
-        False, "make paths of the platform that the script has hard-coded lead to the package", "bool", group=WORKERS
+        False, "let the platform's paths that are written in the script lead to the package", "bool", group=WORKERS
     )
     run_timeout: float = setting(
         0.0, "the longest one script call may take; 5 s later its worker is killed; 0: same as timeout", "seconds",
         group=WORKERS, least=0,
     )  # fmt: skip
     kill_grace: float = setting(
-        5.0, "how far beyond run_timeout, or after an interrupt, a call may go on before its worker is killed",
+        5.0, "how long a call may go on after run_timeout or an interrupt before its worker is killed",
         "seconds", group=WORKERS, least=0,
     )  # fmt: skip
     on_leave: str = setting(
@@ -128,16 +128,16 @@ class Settings:
     )  # fmt: skip
     slow_reader: float = setting(
         10.0,
-        "how long a client that reads its stream slowly may keep a worker from requests that wait; 0: for ever",
+        "how long a slow reader of a stream may keep a worker while others wait; 0: for ever",
         "seconds", group=WORKERS, least=0,
     )  # fmt: skip
     load_timeout: float = setting(300.0, "how long loading the script may take", "seconds", group=WORKERS, least=0.1)
     await_threads: bool = setting(
-        True, "threads a script starts while it loads must end before it counts as ready", "bool", group=WORKERS
+        True, "the script is ready only when threads that it starts while loading have ended", "bool", group=WORKERS
     )
-    rerun: bool = setting(True, "run the items of a failed batch again, one by one, once", "bool", group=WORKERS)
+    rerun: bool = setting(True, "if a batch fails, run each of its requests once more, alone", "bool", group=WORKERS)
     slots: int = setting(
-        16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096
+        16, "requests that a worker runs at the same time, for async scripts", "int", group=WORKERS, least=1, most=4096
     )
     worker_memory: int = setting(
         0,
@@ -147,11 +147,11 @@ class Settings:
         least=0,
     )
     worker_max_requests: int = setting(
-        0, "a worker that has served so many requests is replaced; 0: never", "int", group=WORKERS, least=0
+        0, "replace a worker after this many requests; 0: never", "int", group=WORKERS, least=0
     )
     reload: bool = setting(False, "load the script again whenever a file of the package changes", "bool", group=WORKERS)
     warm_up: str = setting(
-        "warn", "what a failing example() at load means: a warning or a failed load; off: it is not run", "str",
+        "warn", "if the example fails at load: warn, or fail to load; off: do not run it", "str",
         group=WORKERS, choices=("warn", "fail", "off"),
     )  # fmt: skip
     worker_net: str = setting(
@@ -162,22 +162,22 @@ class Settings:
         (), "further hosts that addresses in requests may lead to", "hosts", group=WORKERS, metavar="HOST[:PORT]"
     )
     restart_delay: float = setting(
-        0.5, "first pause before a worker is restarted that keeps dying with nothing to do; doubles", "seconds",
+        0.5, "first pause before a worker that died while idle starts again; doubles each time", "seconds",
         group=WORKERS, least=0,
     )  # fmt: skip
     restart_delay_max: float = setting(30.0, "the longest such pause", "seconds", group=WORKERS, least=0)
     sick_after: int = setting(
-        20, "a worker whose calls fail so often in a row with the same exception is replaced; 0: never", "int",
+        20, "replace a worker after this many calls in a row fail with the same exception; 0: never", "int",
         group=WORKERS, least=0,
     )  # fmt: skip
     poison_deaths: int = setting(
-        3, "a request that has ended so many workers, running alone, is refused with 422; 0: never", "int",
+        3, "refuse a request with 422 after it has killed this many workers, alone; 0: never", "int",
         group=WORKERS, least=0,
     )  # fmt: skip
     poison_time: float = setting(600.0, "for how long such a request is refused", "seconds", group=WORKERS, least=0.05)
 
     max_batch: int = setting(
-        32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535
+        32, "most requests in one call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535
     )
     max_wait_ms: float = setting(
         0.0,
@@ -189,7 +189,7 @@ class Settings:
     max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
     ahead: bool = setting(
         True,
-        "hand a busy worker its next full batch, or its next short call, before it has answered, when enough wait",
+        "send a busy worker its next full batch, or its next short call, early if enough requests wait",
         "bool",
         group=BATCHES,
     )
@@ -221,7 +221,7 @@ class Settings:
         most=1,
     )
     share_from: int = setting(
-        16 * 1024, "bodies and answers of this size lie in memory shared with the workers; 0: none do", "size",
+        16 * 1024, "bodies and answers from this size on are in memory shared with workers; 0: none", "size",
         group=HTTP, least=0,
     )  # fmt: skip
     max_connections: int = setting(
@@ -239,7 +239,7 @@ class Settings:
     max_chunks: int = setting(65536, "chunks of a chunked body; beyond it 400", "int", group=HTTP, least=1)
     header_timeout: float = setting(
         10.0,
-        "from the first moment of a request to the end of its headers; then 408",
+        "longest time to receive the headers of a request; then 408",
         "seconds",
         group=HTTP,
         least=0.05,
@@ -248,14 +248,14 @@ class Settings:
     body_gap: float = setting(15.0, "longest pause inside a body; then 408", "seconds", group=HTTP, least=0.05)
     body_timeout: float = setting(120.0, "longest time for a whole body; then 408", "seconds", group=HTTP, least=0.05)
     body_rate: int = setting(
-        1024, "least bytes per second of a body once body_rate_after has passed; then 408", "size", group=HTTP, least=0
+        1024, "slowest upload in bytes per second after body_rate_after; then 408", "size", group=HTTP, least=0
     )
-    body_rate_after: float = setting(10.0, "when the rate rule begins", "seconds", group=HTTP, least=0.05)
+    body_rate_after: float = setting(10.0, "when body_rate begins", "seconds", group=HTTP, least=0.05)
     write_stall: float = setting(
         30.0, "how long a client may read nothing of its answer", "seconds", group=HTTP, least=0.05
     )
     peer_timeout: float = setting(
-        45.0, "a client whose machine answers nothing for so long has gone; at least write_stall", "seconds",
+        45.0, "close a connection whose machine has not answered for this long; at least write_stall", "seconds",
         group=HTTP, least=1, most=86400,
     )  # fmt: skip
 
@@ -270,12 +270,12 @@ class Settings:
     nan: str = setting("null", "NaN and Infinity in answers: null, an error, or as the platform wrote them", "str",
                        group=INPUT, choices=("null", "error", "platform"))  # fmt: skip
     strict_results: bool = setting(
-        False, "results are encoded as the platform did: numpy values are an error where they were one", "bool",
+        False, "encode results exactly as the platform did, which may fail on numpy values", "bool",
         group=INPUT,
     )  # fmt: skip
 
-    fetch_bytes: int = setting(20 * MIB, "largest answer at an address in a request", "size", group=INPUT, least=1)
-    fetch_connect: float = setting(3.0, "longest time to connect to it", "seconds", group=INPUT, least=0.01)
+    fetch_bytes: int = setting(20 * MIB, "largest file at an address in a request", "size", group=INPUT, least=1)
+    fetch_connect: float = setting(3.0, "longest time to connect there", "seconds", group=INPUT, least=0.01)
     fetch_timeout: float = setting(10.0, "longest time to fetch it, redirects included", "seconds", group=INPUT,
                                    least=0.01)  # fmt: skip
     fetch_redirects: int = setting(3, "redirects to follow; each address is checked", "int", group=INPUT, least=0)
@@ -301,15 +301,15 @@ class Settings:
         metavar="ADDRESS",
     )  # fmt: skip
     worker_resources: Mapping[str, float] = setting(
-        {}, "what each worker needs of a node, such as cpu=1,gpu=1 or a resource's own name [cpu=1]", "amounts",
+        {}, "resources each worker needs on its node: cpu=1,gpu=1, or your own by name [cpu=1]", "amounts",
         group=RAY, metavar="NAME=N,…", scope=MODEL, formerly="place",
     )  # fmt: skip
     ray_python: str = setting(
-        "", "interpreter on this machine with the cluster's Ray; default: the one Panglot runs in", "str", group=RAY,
+        "", "Python on this machine with the cluster's Ray; default: the one that runs Panglot", "str", group=RAY,
         metavar="PATH",
     )  # fmt: skip
     ray_files: str = setting(
-        "send", "send: the package travels to the nodes; shared: it has the same path there", "str", group=RAY,
+        "send", "send: copy the package to the nodes; shared: it has the same path there", "str", group=RAY,
         choices=("send", "shared"), scope=MODEL,
     )  # fmt: skip
     ray_tls: bool = setting(False, "encrypt the connections to the nodes", "bool", group=RAY)
@@ -319,21 +319,21 @@ class Settings:
     )  # fmt: skip
 
     models: str = setting(
-        "", "folder of models to serve: NAME or NAME/VERSION in it is a package", "folder", group=MODELS, metavar="DIR"
+        "", "folder of models to serve, with packages in NAME or NAME/VERSION", "folder", group=MODELS, metavar="DIR"
     )
     default: str = setting("", "the model whose routes are also at the root [the first named]", "str", group=MODELS,
                            metavar="NAME")  # fmt: skip
-    partial: bool = setting(False, "serve the models that load when others do not", "bool", group=MODELS)
+    partial: bool = setting(False, "start even if some models cannot be loaded", "bool", group=MODELS)
     load_at_once: int = setting(2, "models that load at the same time", "int", group=MODELS, least=1, most=64)
     memory_budget: int = setting(
-        0, "memory for the workers of all models; one that wakes puts idle ones to sleep; 0: no limit", "size",
+        0, "memory for the workers of all models; beyond it idle models go to sleep; 0: no limit", "size",
         group=MODELS, least=0,
     )  # fmt: skip
     gpu_memory_budget: int = setting(
         0, "the same for memory of GPUs, as nvidia-smi counts it; 0: no limit", "size", group=MODELS, least=0
     )
     state_folder: str = setting(
-        "", "folder that remembers what models said of themselves [~/.local/state/panglot]", "str", group=MODELS,
+        "", "folder for what the server knows about models that sleep [~/.local/state/panglot]", "str", group=MODELS,
         metavar="DIR",
     )  # fmt: skip
     admin: bool = setting(
@@ -346,17 +346,17 @@ class Settings:
                         "str", group=JOBS, metavar="DIR")  # fmt: skip
     jobs_count: int = setting(0, "jobs that may be stored, ended ones too; beyond it 429 [a million; in memory 1000]",
                               "int", group=JOBS, least=0)  # fmt: skip
-    jobs_bytes: int = setting(0, "bytes of their bodies and answers; beyond it 429 [10 GiB; in memory 64 MiB]", "size",
-                              group=JOBS, least=0)  # fmt: skip
+    jobs_bytes: int = setting(0, "bytes of all jobs' bodies and answers; beyond it 429 [10 GiB; in memory 64 MiB]",
+                              "size", group=JOBS, least=0)  # fmt: skip
     jobs_queued: int = setting(0, "jobs of one model that may wait; beyond it 429; 0: as many as may be stored", "int",
                                group=JOBS, least=0)  # fmt: skip
     jobs_lifetime: float = setting(86400.0, "how long a job may wait before it expires", "seconds", group=JOBS,
                                    least=1, scope=MODEL)  # fmt: skip
     jobs_keep: float = setting(3600.0, "how long a job and its answer are stored after its end", "seconds", group=JOBS,
                                least=1, scope=MODEL)  # fmt: skip
-    jobs_attempts: int = setting(2, "how often a job is started where its worker dies or overruns", "int", group=JOBS,
-                                 least=1, most=100, scope=MODEL)  # fmt: skip
-    jobs_share: float = setting(0.05, "share of the workers' time that jobs have however many requests come, 0 to 1",
+    jobs_attempts: int = setting(2, "how often a job is started in all, if its worker dies or it takes too long", "int",
+                                 group=JOBS, least=1, most=100, scope=MODEL)  # fmt: skip
+    jobs_share: float = setting(0.05, "least share of the workers that jobs get beside requests, from 0 to 1",
                                 "float", group=JOBS, least=0, most=1, scope=MODEL)  # fmt: skip
     jobs_workers: int = setting(0, "workers that jobs of a model may use at once; 0: all", "int", group=JOBS, least=0,
                                 scope=MODEL)  # fmt: skip
@@ -367,13 +367,13 @@ class Settings:
         metavar="FILE",
     )  # fmt: skip
 
-    no_auth: bool = setting(False, "serve without a token, other machines too", "bool", group=ACCESS)
+    no_auth: bool = setting(False, "serve without a token, also to other machines", "bool", group=ACCESS)
     token_file: str = setting(
         "", "file that holds the access token; PANGLOT_TOKEN holds it directly", "str", group=ACCESS
     )
-    keys: str = setting("", "file of keys: who may reach what, how often; watched", "str", group=ACCESS, metavar="FILE")
+    keys: str = setting("", "file of keys: rights and limits of each client", "str", group=ACCESS, metavar="FILE")
     metrics_token_file: str = setting(
-        "", "file with a token that opens /metrics alone; PANGLOT_METRICS_TOKEN holds it directly", "str", group=ACCESS
+        "", "file with a token for /metrics only; PANGLOT_METRICS_TOKEN holds it directly", "str", group=ACCESS
     )
     tls_cert: str = setting("", "certificate chain to serve HTTPS with", "str", group=ACCESS, metavar="FILE")
     tls_key: str = setting("", "private key of that certificate", "str", group=ACCESS, metavar="FILE")
@@ -389,7 +389,7 @@ class Settings:
         "human", "human lines or one JSON object per line", "str", group=LOGS, choices=("human", "json")
     )
     log_level: str = setting(
-        "info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error")
+        "info", "log lines of this level and above", "str", group=LOGS, choices=("debug", "info", "warning", "error")
     )
     access_log: float = setting(
         machine.on_terminal, "share of the requests to log, from 0 (none) to 1 (all) [1 on a terminal, else 0]",
@@ -404,12 +404,12 @@ class Settings:
     record_redact: tuple[str, ...] = setting(
         (), "headers, and places in JSON such as /user/name, that are not written", "words", group=RECORDING
     )
-    record_every: int = setting(1, "record one of so many exchanges", "int", group=RECORDING, least=1)
+    record_every: int = setting(1, "record one of this many requests", "int", group=RECORDING, least=1)
     record_failures: bool = setting(False, "record only answers of status 400 and above", "bool", group=RECORDING)
     record_paths: tuple[str, ...] = setting((), "record only these paths, such as /v1/*", "words", group=RECORDING)
     record_max_body: int = setting(16 * MIB, "longer bodies are left out", "size", group=RECORDING, least=0)
     record_memory: int = setting(
-        256 * MIB, "memory for what is not on the disk yet; beyond it pairs are dropped", "size", group=RECORDING,
+        256 * MIB, "memory for what is not on disk yet; beyond it requests are not recorded", "size", group=RECORDING,
         least=65536,
     )  # fmt: skip
     record_rotate_size: int = setting(0, "begin a new file at this size; 0: never", "size", group=RECORDING, least=0)
@@ -421,7 +421,7 @@ class Settings:
         16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )
     log_rate: int = setting(
-        MIB, "what a worker may print per second, and as much again of reports on it; the rest is counted and dropped",
+        MIB, "what a worker may print per second, and the log may say about it; the rest is dropped and counted",
         "size", group=LOGS, least=1024, scope=MODEL,
     )  # fmt: skip
     log_queue: int = setting(

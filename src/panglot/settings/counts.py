@@ -41,6 +41,11 @@ class WorkerCount:
         return self.elastic and self.least == 0
 
     @property
+    def for_fronts(self) -> int:
+        """How many fronts can have a worker each. The least of a model that sleeps counts as one for each front."""
+        return self.most if self.sleeps else self.least
+
+    @property
     def plain(self) -> int | str:
         """As JSON and TOML have it."""
         return str(self) if self.elastic else self.least

@@ -35,7 +35,7 @@ def read(path: Path) -> TomlFile:
     except GraphError as error:
         raise as_start_error(error) from None
     except RecursionError:
-        raise StartError("this nests too deeply", file=str(path)) from None
+        raise StartError("this is nested too deeply", file=str(path)) from None
 
 
 def as_start_error(error: GraphError) -> StartError:

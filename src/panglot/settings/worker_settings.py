@@ -23,7 +23,7 @@ def of(settings: Settings) -> dict[str, Any]:
     }
     own: tuple[str, ...] = ("sick_after", "nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
     own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level", "max_batch")
-    own += ("on_leave",)
+    own += ("on_leave", "slow_reader")
     video = {
         "seconds": settings.video_seconds, "frames": settings.video_frames, "pixels": settings.video_pixels,
         "bytes": settings.video_bytes, "open": settings.video_open, "stall": settings.video_stall,
@@ -31,4 +31,5 @@ def of(settings: Settings) -> dict[str, Any]:
         "streams": settings.max_streams, "python": video_interpreter.python(),
     }  # fmt: skip
     more = {"limits": limits, "video": video, "handed_bytes": settings.request_memory}
+    more["run_timeout"] = settings.effective_run_timeout
     return {**more, **{name: getattr(settings, name) for name in own}}

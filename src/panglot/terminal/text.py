@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 import unicodedata
+from typing import TextIO
 
 UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Unicode categories that show as nothing, or change how the text around them shows."""
@@ -24,6 +27,29 @@ def brief(text: str, most: int = 400) -> str:
     """The text on one line, without its middle where it is long."""
     shown = visible(text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}")
     return shown if len(shown) <= most else f"{shown[:most]} ..."
+
+
+def counted(number: float, noun: str) -> str:
+    """A number of things in words: 1 request, 2 requests."""
+    shown = number if isinstance(number, int) else f"{number:g}"
+    return f"{shown} {noun}" if number == 1 else f"{shown} {noun}s"
+
+
+def at_words(text: str, target: TextIO) -> str:
+    """The text with lines broken between words where they are wider than the terminal; as it is in a file or a pipe.
+
+    A terminal breaks a line in the middle of a word. Words that are wider than a line, such as addresses, stay whole.
+    """
+    if not target.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (
+        textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [""]
+        if len(line) > width
+        else [line]
+        for line in text.split("\n")
+    )
+    return "\n".join("\n".join(broken) for broken in lines)
 
 
 def _is_unseen(character: str) -> bool:

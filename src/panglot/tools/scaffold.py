@@ -2,15 +2,69 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from panglot import dialects
 from panglot.dialects.base import ENDING, Template
 from panglot.errors import StartError
 from panglot.settings import suggestion
-from panglot.tools import new_dialect
+from panglot.tools import new_dialect, scaffold_documents
+
+
+class Choice(NamedTuple):
+    """A template as `panglot new` offers it: `word` is what to type, `dialect` and `kind` what it means."""
+
+    word: str
+    dialect: str
+    kind: str
+    title: str
+
+
+def choices() -> list[Choice]:
+    """All templates, those of dialects whose kinds can be named alone first."""
+    own: list[Choice] = []
+    others: list[Choice] = []
+    for name in templated():
+        module = dialects.find(name).load("templates")
+        alone = getattr(module, "KINDS_ARE_COMMANDS", False)
+        for kind, template in module.TEMPLATES.items():
+            word = kind if alone else f"{name} --kind {kind}" if kind else name
+            (own if alone else others).append(Choice(word, name, kind, template.title))
+    return own + others
+
+
+def words() -> list[str]:
+    """What `panglot new` takes as its first word."""
+    alone = [choice.word for choice in choices() if choice.word == choice.kind]
+    return [*alone, *templated(), new_dialect.WORD]
+
+
+def meant(word: str, kind: str = "") -> tuple[str, str]:
+    """The dialect and the kind that a word of the command line stands for. Raises StartError for an unknown word."""
+    for choice in choices():
+        if choice.word == word == choice.kind and not kind:
+            return choice.dialect, choice.kind
+    if word not in words():
+        known = ", ".join(words())
+        raise StartError(f"there is no template '{word}'", fix=suggestion(word, words()) or f"use one of {known}")
+    return word, kind
+
+
+def planned(dialect: str, folder: Path, kind: str = "") -> tuple[Template, dict[str, bytes]]:
+    """The template with all its files, and what they hold. Raises StartError when there is none."""
+    if dialect == new_dialect.WORD:
+        return new_dialect.template(folder), new_dialect.contents(folder)
+    template, source = find(dialect, kind)
+    template = dataclasses.replace(template, call=template.call.replace("{name}", folder.resolve().name))
+    contents = {name: (source / (name + ENDING)).read_bytes() for name in template.files}
+    written = scaffold_documents.documents(template)
+    files = {**template.files, **{name: about for name, (about, _) in written.items()}}
+    contents |= {name: text.encode() for name, (_, text) in written.items()}
+    return dataclasses.replace(template, files=files), contents
 
 
 def create(dialect: str, folder: Path, force: bool = False, kind: str = "") -> Template:
@@ -18,11 +72,7 @@ def create(dialect: str, folder: Path, force: bool = False, kind: str = "") -> T
 
     With `force` the folder may have other files; files with the names of the template are replaced.
     """
-    if dialect == new_dialect.WORD:
-        template, contents = new_dialect.template(folder), new_dialect.contents(folder)
-    else:
-        template, source = find(dialect, kind)
-        contents = {name: (source / (name + ENDING)).read_bytes() for name in template.files}
+    template, contents = planned(dialect, folder, kind)
     try:
         if folder.is_dir() and any(folder.iterdir()) and not force:
             raise StartError("this folder is not empty", file=str(folder), fix="choose another, or add --force")

@@ -37,6 +37,7 @@ from panglot.web.measured import own_metrics
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
 from panglot.web.pages.admission import refusal_of
+from panglot.web.pages.language import language_of, wanted
 from panglot.web.path_template import PathTemplate, is_template, template
 from panglot.web.paths import Destination, Headers, model_named, unknown_model
 from panglot.web.v2 import metadata, repository
@@ -76,13 +77,13 @@ def openapi(front: Front, request: Request) -> Response:
 
 
 def docs(front: Front, request: Request) -> Response:
-    from panglot.web.documents.swagger import page
+    from panglot.web.pages.swagger import page
 
-    return page(front, pages.chosen(front, request))
+    return page(front, pages.chosen(front, request), language_of(request))
 
 
 def docs_asset(front: Front, request: Request) -> Response:
-    from panglot.web.documents.swagger import asset
+    from panglot.web.pages.swagger import asset
 
     return asset(request.path_params["name"], request.scope["request_id"].decode("latin-1"))
 
@@ -267,31 +268,35 @@ class App:
             page = self.neutral.get(page.path, self.neutral[OF_MODEL])
             parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
         if page.access == CONTROL and not self.front.access.is_controllable:
-            return subject.metrics, page.path, self._error(path, repository.OFF, request_id)
+            return subject.metrics, page.path, self._refused(subject, path, repository.OFF, request_id)
         model = subject.name if isinstance(subject, Model) else parameters.get("model", "")
         # A key for some of the models opens a list of all, which leaves the others out.
         model = "" if placed.of_all and page.access == INFER else model
         forms = subject.contract.token_forms if isinstance(subject, Model) else ()
         refusal = refusal_of(self.front, scope, Wanted(page.access, path, model), forms)
         if refusal is not None and refusal.status == 401:
-            accept = headers.get(b"accept", b"")
-            return subject.metrics, page.path, self._unauthorized(path, page, refusal, accept, request_id)
+            return subject.metrics, page.path, self._unauthorized(path, page, refusal, headers, request_id)
         if refusal is not None:
             return subject.metrics, page.path, self._error(path, refusal, request_id)
         try:
             answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
             return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
         except RouteRefused as refused:
-            # By the platform of the route, also where no model of it is the default.
-            if isinstance(subject, Model):
-                return subject.metrics, page.path, self._written(subject.contract.unknown, refused.fault, request_id)
-            return subject.metrics, page.path, self._error(path, refused.fault, request_id)
+            return subject.metrics, page.path, self._refused(subject, path, refused.fault, request_id)
 
-    def _unauthorized(self, path: str, page: Page, fault: Fault, accept: bytes, request_id: str) -> Response:
+    def _refused(self, subject: Model | Front, path: str, fault: Fault, request_id: str) -> Response:
+        """Why a page is not answered, by the platform of the page, also where no model of it is the default."""
+        if isinstance(subject, Model):
+            return self._written(subject.contract.unknown, fault, request_id)
+        return self._error(path, fault, request_id)
+
+    def _unauthorized(
+        self, path: str, page: Page, fault: Fault, headers: Mapping[bytes, bytes], request_id: str
+    ) -> Response:
         """401; for a browser that opens a page, with a form for the token."""
         can_log_in = self.front.access.is_closed and page.access in FOR_BROWSERS and "GET" in page.methods
-        if can_log_in and b"text/html" in accept:
-            return pages.login_page(self.front)
+        if can_log_in and b"text/html" in headers.get(b"accept", b""):
+            return pages.login_page(self.front, wanted(headers.get(b"accept-language", b"").decode("latin-1")))
         response = self._error(path, fault, request_id)
         response.headers["www-authenticate"] = "Bearer"
         return response
@@ -414,7 +419,7 @@ def _allowed(methods: Iterable[str]) -> str:
 def _alone(model: Model) -> NamedModels[Model]:
     """What a page behind a model's own path is about, whose requests name that model once more."""
     named: NamedModels[Model] = NamedModels()
-    named.add(model, model, True, True)
+    named.add(model, model, model.names, True)
     return named
 
 
@@ -427,7 +432,7 @@ def _shared(models: Models) -> list[PlacedPage]:
             if page.model is not None:
                 entry = shared.setdefault((page.path, page.methods), PlacedPage(page, model, NamedModels()))
                 if entry.named is not None:
-                    entry.named.add(model, model, models.get(model.name) is model, model is default)
+                    entry.named.add(model, model, models.names_leading_to(model), model is default)
     return list(reversed(shared.values()))
 
 

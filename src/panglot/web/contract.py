@@ -258,7 +258,7 @@ RpcErrorWriter = Callable[[Fault], tuple[int, str]]
 
 @dataclass(frozen=True)
 class RpcMethod:
-    """A method of a gRPC service, with one message of the client and one answer, or with `streams` any number.
+    """A method of a gRPC service, with one message of the client and one answer, or with `streams` many answers.
 
     It reaches the script: the worker's half is given the message as the body of a request whose route is `target`, and
     whose answer, or each part of it, is a message. A message of more than 64 KiB may not be compressed. With `answer`
@@ -282,6 +282,12 @@ class RpcMethod:
     access: str = INFER
     answer: Callable[[Any, bytes], bytes] | None = None
     """Makes the answer from the model and the client's message, where no script does."""
+    administer: Callable[[ModelAdministration, bytes], Awaitable[bytes]] | None = None
+    """The same for a method that administers the models of the dialect, as an AdminRoute does. It may raise
+    RouteRefused, and ValueError for a message that cannot be read."""
+    failure: Callable[[int, str], bytes] | None = None
+    """With this a client sends any number of messages, each of which is answered in full before the next one. It makes
+    the answer that tells of a failure, from the status and the sentence: a failed message does not end the call."""
 
 
 @dataclass(frozen=True)

@@ -81,5 +81,7 @@ def _service(service: RpcService) -> Iterator[str]:
                 yield f"{service.full_name}/{method.name}: there is no message {kind}"
         if method.access not in ACCESS:
             yield f"{service.full_name}/{method.name}: access is one of {', '.join(ACCESS)}, and not {method.access!r}"
-        if method.streams and method.answer is not None:
+        if method.streams and (method.answer is not None or method.administer is not None):
             yield f"{service.full_name}/{method.name}: the front gives one answer, and no stream"
+        if method.failure is not None and not method.streams:
+            yield f"{service.full_name}/{method.name}: many messages have many answers: say streams=True"

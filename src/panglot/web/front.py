@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from email.utils import formatdate
 from typing import Any, Protocol
 
-from panglot.jobs.board import JobBoard
+from panglot.engine.call import CallProgress
+from panglot.jobs.interface import Jobs
 from panglot.metrics.counters import Metrics
 from panglot.settings import Settings
 from panglot.web.access.origins import Origins
@@ -22,6 +23,7 @@ from panglot.web.models import ModelAdministration, Models, Repository
 from panglot.web.pages.assets import Assets
 from panglot.web.pages.live import Live
 from panglot.web.paths import Paths
+from panglot.web.reported import ReportedProgress
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 RECENT = 50
@@ -42,6 +44,12 @@ class OtherFronts(Protocol):
 
         `model` is the name of the model that it is about; empty: all.
         """
+
+    async def request(self, request_id: str, listener: int) -> dict[str, Any] | None:
+        """What another front knows about one of its recent requests; None where none of them had it."""
+
+    async def progress(self, request_id: str, listener: int) -> CallProgress | None:
+        """How far a request of another front is, where its script has said so."""
 
 
 class Front:
@@ -66,10 +74,11 @@ class Front:
         """What loads and unloads models, where that is allowed; set by the code that makes the front."""
         self.administration: Callable[[str], ModelAdministration] | None = None
         """By dialect: what its routes may do with its models; set by the code that makes the front."""
-        self.jobs: JobBoard | None = None
+        self.jobs: Jobs | None = None
         """The jobs of the server; set by the code that makes the front."""
         self.reload: Callable[[str], None] = self._reload_models
         """Loads the script of the model of a name again, or with "" all; with several fronts, in all of them."""
+        self.progress = ReportedProgress()
         self.others: OtherFronts | None = None
         """The other fronts of this server, where there are some."""
         self.others_ready: Callable[[], bool] = lambda: True

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from starlette.requests import Request
 
-from panglot.jobs.board import JobState as JobState
+from panglot.jobs.interface import JobState as JobState
 from panglot.jobs.job import StoredAnswer as StoredAnswer
 from panglot.jobs.job import Webhook as Webhook
 
@@ -57,7 +58,8 @@ class JobOptions:
     wait: float | None = None
     """Seconds that the answer waits for the end of the job; FOREVER: until it has ended."""
     attached: bool = False
-    """Whether the job is cancelled when its client disconnects before the answer."""
+    """Whether the job is cancelled when its client disconnects before the answer. Where nothing of it is stored after
+    the answer either, it is stored only when the wait is over: until then it runs as a request does."""
     key: str | None = None
     """Under which `ClientJobs.by_key` finds it. A second request with this key is the same job."""
     any_request: bool = False
@@ -75,6 +77,11 @@ class JobOptions:
     own: Mapping[str, Any] = field(default_factory=dict)
     """What the dialect stores with the job, as JSON; `own_of` reads it."""
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody could ask for the job before the wait is over, so that it is stored only then."""
+        return self.attached and self.retain_answered == 0 and self.key is None and self.webhook is None
+
 
 JobAnswer = Callable[[JobState], PlatformAnswer]
 EndedJobAnswer = Callable[[JobState, StoredAnswer | None], PlatformAnswer]
@@ -91,12 +98,27 @@ class JobRoute:
     """The top-level fields of a JSON body that the front reads for `options`."""
     options: Callable[[JobRequest], JobOptions] | None = None
     """How a request becomes a job. Raises RouteRefused, which the route's own writer of errors answers."""
+    usual: JobOptions | None = None
+    """What `options` gives for most requests: without a query, a preference, a key or a webhook in the headers, and
+    without any of `unusual` in the body. These requests are not looked at any further."""
+    unusual: tuple[str, ...] = ()
+    """The fields without which a request is a usual one."""
+    lifetime_ends_run: bool = False
+    """Whether `JobOptions.lifetime` ends a job also while it runs."""
     accepted: JobAnswer | None = None
     """The answer for a job that has not ended; None: 202 with the job as JSON. Panglot adds headers alone."""
     ended: EndedJobAnswer | None = None
     """The answer for a job that ended while the client waited; None: the script's own."""
     webhook: WebhookBody | None = None
     """The body that its webhooks send, given the job, the event and the answer; None: as docs/guides/jobs.md says."""
+
+    def is_usual(self, body: bytes) -> bool:
+        """Whether a body surely has none of the fields `unusual`; one with a backslash may have escaped names."""
+        return b"\\" not in body and not any(name in body for name in self._unusual_names)
+
+    @cached_property
+    def _unusual_names(self) -> tuple[bytes, ...]:
+        return tuple(b'"%b"' % name.encode() for name in self.unusual)
 
 
 class ClientJobs(Protocol):
@@ -145,5 +167,5 @@ class ModelJobs(Protocol):
     def of(self, request: Request) -> ClientJobs:
         """The jobs that the client of a request may see: its own, or all where it has the server's token."""
 
-    def counts(self) -> Mapping[str, int]:
+    async def counts(self) -> Mapping[str, int]:
         """How many jobs there are by the names of states: queued, running, done, failed, cancelled, expired."""

@@ -18,6 +18,7 @@ from panglot.settings import Settings
 from panglot.web.contract import Contract, ErrorAnswer, InferRoute, neutral_error
 from panglot.web.job_contract import ModelJobs
 from panglot.web.limits.quota import ByteQuota
+from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 
 log = logging.getLogger("panglot")
@@ -57,6 +58,18 @@ class Model:
 
     examples: Callable[[], tuple[list[dict[str, Any]], dict[str, Path]]] = _nothing
     """The requests that the playground begins with, and the package's files they name; likewise."""
+
+    workers_elsewhere: Callable[[], Awaitable[list[dict[str, Any]]]] | None = None
+    """Its workers in other fronts of the server, where there are some; likewise."""
+
+    async def workers(self) -> list[dict[str, Any]]:
+        """Its workers as `Engine.workers` has them, with several fronts those of all."""
+        return self.engine.workers() + (await self.workers_elsewhere() if self.workers_elsewhere is not None else [])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name, and the one by which its platform's clients know it, where that differs."""
+        return tuple(dict.fromkeys(filter(None, (self.name, self.contract.model_name))))
 
     @property
     def description(self) -> dict[str, Any]:
@@ -112,18 +125,29 @@ class ModelAdministration(Protocol):
     async def unload(self, name: str) -> None:
         """Serve no version of a name any more; requests that have come are answered. Raises RouteRefused."""
 
+    async def workers(self, model: Model) -> Sequence[dict[str, Any]]:
+        """The workers of a model as `Engine.workers` has them, with several fronts those of all."""
+
     async def scale(self, model: Model, least: int, most: int, wait: float = 0.0) -> bool:
         """Have at least so many workers from now on, and at most so many. Raises RouteRefused.
 
         It waits up to `wait` seconds, and tells whether there are enough that are ready.
         """
 
+    def prefer(self, model: Model) -> None:
+        """Have a version answer wherever a request gives its name alone, until it is unloaded."""
+
+    async def ask(self, model: Model, head: wire.Head) -> bytes:
+        """What a worker answers to a request without a body. Raises RouteRefused."""
+
 
 class Models:
-    """All models by name and version. The newest version of a name answers unless a request names another."""
+    """All models by name and version. A request that names no version is for the preferred one, or for the newest."""
 
     def __init__(self, *models: Model, default: str = "") -> None:
         self._versions: dict[str, dict[str, Model]] = {}
+        self._preferred: dict[str, Model] = {}
+        """By name, also by that of its platform: the version that the administrator has chosen to answer to it."""
         self._watchers: list[Callable[[], None]] = []
         self.absent: Callable[[], Mapping[str, str]] = dict
         """The models that could be here and are not, by name, and why."""
@@ -157,11 +181,24 @@ class Models:
         return self.get(self._default)
 
     def get(self, name: str, version: str = "") -> Model | None:
-        """The model of this name and version; without a version the newest."""
+        """The model of this name and version; without a version the preferred one, or the newest."""
         versions = self._versions.get(name)
         if not versions:
             return None
+        preferred = self._preferred.get(name)
+        if not version and preferred is not None and preferred.name == name:
+            return preferred
         return versions.get(version or max(versions, key=age))
+
+    def prefer(self, model: Model) -> None:
+        """Have a version answer to its names alone, until it goes. One that is loaded in its place does so too."""
+        self._preferred.update(dict.fromkeys(model.names, model))
+        self._changed()
+
+    def names_leading_to(self, model: Model) -> tuple[str, ...]:
+        """The names that mean this version where a request gives no version."""
+        is_newest = self.get(model.name) is model
+        return tuple(name for name in model.names if self._preferred.get(name, model if is_newest else None) is model)
 
     def versions(self, name: str) -> tuple[str, ...]:
         """The versions of a name, the oldest first."""
@@ -172,6 +209,8 @@ class Models:
         versions = self._versions.setdefault(model.name, {})
         former = versions.get(model.version)
         versions[model.version] = model
+        preferred = [name for name, chosen in self._preferred.items() if chosen is former]
+        self._preferred.update(dict.fromkeys(preferred, model))
         self._changed()
         return former
 
@@ -183,6 +222,7 @@ class Models:
             del versions[model.version]
             if not versions:
                 del self._versions[model.name]
+            self._preferred = {name: chosen for name, chosen in self._preferred.items() if chosen is not model}
             self._changed()
 
     def watch(self, watcher: Callable[[], None]) -> None:
@@ -209,19 +249,19 @@ class NamedModels(Generic[Target]):
         self.first: Target
         """The target of the first model that has the route; there after the first `add`."""
 
-    def add(self, target: Target, model: Model, newest: bool, default: bool) -> None:
+    def add(self, target: Target, model: Model, alone: Collection[str], default: bool) -> None:
         """Add a model: by its own name and version, and by those that its platform's clients know.
 
-        `newest`: it answers to its name alone. `default`: it answers where no model is named.
+        `alone`: those of its names that mean it without a version. `default`: it answers where no model is named.
         """
         if not self._names:
             self.first = target
         self._names.add(model.name)
-        for name in dict.fromkeys(filter(None, (model.name, model.contract.model_name))):
+        for name in model.names:
             for version in dict.fromkeys(filter(None, (model.version, model.contract.model_version))):
                 self._targets.setdefault((name, version), target)
-            if newest:
-                self._targets.setdefault((name, ""), target)
+        for name in alone:
+            self._targets.setdefault((name, ""), target)
         if default:
             self._default = target
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -55,14 +55,15 @@ class RpcRoute:
     def __init__(self, service: RpcService, method: RpcMethod) -> None:
         self.service = service
         self.method = method
+        self.path = service.path(method)
         self.models: NamedModels[RpcDestination] = NamedModels()
 
-    def add(self, model: Model, newest: bool, default: bool) -> None:
-        method, path = self.method, self.service.path(self.method)
+    def add(self, model: Model, alone: Collection[str], default: bool) -> None:
+        method, path = self.method, self.path
         route = InferRoute("", f"grpc {method.name}", method.access, target=method.target or path, lane=method.lane)
         told = route.worker_route.encode()
         head = wire.Head(route=told, content_type=b"application/grpc", path=path.encode()).pack()
-        self.models.add(RpcDestination(model, route, head), model, newest, default)
+        self.models.add(RpcDestination(model, route, head), model, alone, default)
 
 
 class UnknownModel(NamedTuple):
@@ -165,7 +166,7 @@ class Paths:
             for service in model.contract.services:
                 for method in service.methods:
                     route = methods.setdefault(service.path(method), RpcRoute(service, method))
-                    route.add(model, models.get(model.name) is model, models.default is model)
+                    route.add(model, models.names_leading_to(model), models.default is model)
         return methods
 
     def _add(self, start: bytes, model: Model, route: InferRoute) -> None:
@@ -181,7 +182,7 @@ class Paths:
         destination = Destination(model, route, route.worker_route.encode(), len(start))
         if route.fields:
             shared = self._fields.setdefault(route.path, NamedModels())
-            shared.add(destination, model, self._models.get(model.name) is model, self._models.default is model)
+            shared.add(destination, model, self._models.names_leading_to(model), self._models.default is model)
         for method in self._methods(route):
             if method == b"POST":
                 self.posts.setdefault(path, destination)
@@ -212,9 +213,9 @@ class Paths:
             pattern = Pattern(start, route, wanted)
             patterns.append(pattern)
             patterns.sort(key=lambda pattern: pattern.template.fixed, reverse=True)
-        newest, default = self._models.get(model.name) is model, self._models.default is model
+        alone, default = self._models.names_leading_to(model), self._models.default is model
         destination = Destination(model, route, route.worker_route.encode(), len(start))
-        pattern.models.add(destination, model, newest, default or bool(start) or route.model is None)
+        pattern.models.add(destination, model, alone, default or bool(start) or route.model is None)
 
     def find(self, method: bytes, path: bytes, query: bytes = b"", headers: Headers = ()) -> Destination | None:
         """The route of a model that a request is for, if it is for one."""
@@ -296,8 +297,9 @@ def unknown_model(models: Models, name: str, version: str) -> Fault:
         return Fault(404, "no_model", f"this server has several models: name one of {_names(models)}")
     if name in models.loading() and models.get(name) is None:
         return Fault(503, "loading", f"model '{shown}' is still loading; try again later", 2)
-    if models.get(name) is not None and version and models.get(name, version) is None:
-        message = f"model '{shown}' has no version '{details['version']}'; it has {', '.join(models.versions(name))}"
+    known = [model.contract.model_version or model.version for model in models if name in model.names]
+    if known and version and models.get(name, version) is None:
+        message = f"model '{shown}' has no version '{details['version']}'; it has {', '.join(known)}"
         return Fault(404, "no_version", message, details=details)
     return Fault(404, "no_model", f"there is no model '{shown}' here; there is {_names(models)}", details=details)
 

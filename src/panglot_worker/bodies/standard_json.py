@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from math import isfinite
+from math import hypot, isfinite
 from typing import Any, Callable, Optional, Tuple
 
 from panglot_worker.bodies import codec
@@ -20,6 +20,7 @@ except ImportError:
     orjson = None  # type: ignore[assignment]
 
 NUMBERS = frozenset((int, float))
+LISTS = frozenset((list,))
 LARGE = 1e15
 """Floats from here on have an exponent sooner or later, and not the same."""
 MANY_NUMBERS = 8
@@ -57,59 +58,68 @@ class StandardJson:
 
     def encode(self, value: Any) -> Tuple[bytes, str]:
         """The text, and a warning when NaN became null. Raises what the json module raises, and EncodeError."""
+        body = _quick_text(value) if self._quick else b""
         warning = ""
-        try:
-            text = (self._quick and _quick_text(value)) or self._json.encode(value)
-        except ValueError:
-            if self.nan != "null":
-                raise
-            plain, replaced = Plain(self.convert, self.strict).without_nan(value)
-            if not replaced:
-                raise
-            warning = "nan: %d values replaced by null" % replaced
-            text = self._json.encode(plain)
-        except TypeError:
-            if self.strict:
-                raise
-            # The json module calls `default` for values and never for keys, so numpy keys are made plain here.
-            text = self._json.encode(Plain(self.convert, False).keys(value))
-        body = text.encode("utf-8")
+        if not body:
+            text, warning = self._careful(value)
+            body = text.encode("utf-8")
         if len(body) > self.limits.output_bytes:
             raise EncodeError("it is larger than %d bytes" % self.limits.output_bytes)
         if too_deep(body, self.limits.output_depth) >= 0:
             raise EncodeError("it is nested deeper than %d levels" % self.limits.output_depth)
         return body, warning
 
+    def _careful(self, value: Any) -> Tuple[str, str]:
+        """The text by the json module, and a warning."""
+        try:
+            return self._json.encode(value), ""
+        except ValueError:
+            if self.nan != "null":
+                raise
+            plain, replaced = Plain(self.convert, self.strict).without_nan(value)
+            if not replaced:
+                raise
+            return self._json.encode(plain), "nan: %d values replaced by null" % replaced
+        except TypeError:
+            if self.strict:
+                raise
+            # The json module calls `default` for values and never for keys, so numpy keys are made plain here.
+            return self._json.encode(Plain(self.convert, False).keys(value)), ""
 
-def _quick_text(value: Any) -> str:
+
+def _quick_text(value: Any) -> bytes:
     """The text of lists of numbers, and of a dict of them, by orjson: what the json module writes, or empty."""
     if type(value) is list:
         return _numbers_text(value)
     if type(value) is not dict or not value or set(map(type, value)) != {str}:
-        return ""
+        return b""
     parts = []
     for name, entry in value.items():
-        text = _numbers_text(entry) if type(entry) is list else ""
+        text = _numbers_text(entry) if type(entry) is list else b""
         if not text or not name.isidentifier() or not name.isascii():
-            return ""
-        parts.append('"%s": %s' % (name, text))
-    return "{%s}" % ", ".join(parts)
+            return b""
+        parts.append(b'"%s": %s' % (name.encode("ascii"), text))
+    return b"{%s}" % b", ".join(parts)
 
 
-def _numbers_text(value: Any) -> str:
+def _numbers_text(value: Any) -> bytes:
     kinds = set(map(type, value))
-    if kinds == {list}:
+    if kinds == LISTS:
         texts = list(map(_numbers_text, value))
-        return "[%s]" % ", ".join(texts) if all(texts) else ""
-    if not kinds or not kinds <= NUMBERS or len(value) < MANY_NUMBERS:
-        return ""
-    if not -LARGE < min(value) <= max(value) < LARGE:
-        return ""
+        return b"[%s]" % b", ".join(texts) if all(texts) else b""
+    if not kinds <= NUMBERS or len(value) < MANY_NUMBERS:
+        return b""
+    try:
+        # One call proves all of them smaller; of infinity and NaN nothing is.
+        if not hypot(*value) < LARGE:
+            return b""
+    except OverflowError:
+        return b""
     text = orjson.dumps(value)
-    # What the json module writes otherwise: exponents, NaN (of which min and max say nothing), very small numbers.
-    if b"e" in text or b"n" in text or b"0.0000" in text:
-        return ""
-    return text.replace(b",", b", ").decode("ascii")
+    # What the json module writes otherwise: exponents, very small numbers.
+    if b"e" in text or b"0.0000" in text:
+        return b""
+    return text.replace(b",", b", ")
 
 
 def numbers(value: Any) -> Any:

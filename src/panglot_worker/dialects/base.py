@@ -24,6 +24,7 @@ from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.request import Request
 from panglot_worker.dialects.stages import BETWEEN, Answer, Parts, Problem, Stages, TensorStages, warned
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, Interrupted, message_of
+from panglot_worker.hints.spelling import file_and_line
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.line.port import Port
@@ -101,7 +102,7 @@ class AsksForPipeline(Exception):
 
 
 class TensorAdapting(Protocol):
-    """What `panglot_worker.items.tensor_adapter.TensorAdapter` does for the code that runs items.
+    """What `panglot_worker.items.tensors.tensor_adapter.TensorAdapter` does for the code that runs items.
 
     The rest of its work it does in `decode` and `encode`.
     """
@@ -161,6 +162,8 @@ class Dialect:
     captured_output = 0
     """How many characters of what a call prints `Request.printed` holds, the last ones; 0: nothing is captured. Only
     where one call runs at a time, without batches."""
+    reads_bars = False
+    """Whether progress bars in what is captured of standard error, as tqdm draws them, tell how far the call is."""
     port: Port
     """The line to the front, there before `load`."""
     stages: Optional[Stages] = None
@@ -224,10 +227,14 @@ class Dialect:
 
     def runs_script(self, stage: str, request: Request) -> bool:
         """Whether a stage of a request runs code of the script."""
+        stages = self._stages_for(request)
+        return stage in (stages.script_code if stages is not None else BETWEEN)
+
+    def _stages_for(self, request: Request) -> Optional[Stages]:
         stages = self.stages
         if stages is not None and stages.by_route:
             stages = stages.by_route.get(request.head.route, stages)
-        return stage in (stages.script_code if stages is not None else BETWEEN)
+        return stages
 
     # Loading
 
@@ -308,6 +315,21 @@ class Dialect:
         if stage == "encode" and not self.runs_script(stage, request):
             return Problem(500, "bad_result", BAD_RESULT)
         return Problem(500, "script_error", SCRIPT_ERROR)
+
+    def result_function(self, request: Request) -> Optional[Callable[..., Any]]:
+        """The function of the script whose result answers a request, for the log; None where nobody knows.
+
+        It is the last stage that is a function of the package. A dialect whose stages call the script says it itself.
+        """
+        stages = self._stages_for(request)
+        return None if stages is None else self.of_script(stages.postprocess, stages.infer_batch, stages.infer)
+
+    def of_script(self, *candidates: Any) -> Optional[Callable[..., Any]]:
+        """The first of these functions that is written in the package; None where none is."""
+        starts = tuple(os.path.join(path, "") for path in (self.package.folder, self.package.run_folder) if path)
+        return next(
+            (func for func in candidates if func is not None and file_and_line(func)[0].startswith(starts)), None
+        )
 
     def hand_on(self, output: Any) -> Any:
         """What the next pool of a pipeline gets of an output. Raises what is answered here instead, as a failure."""

@@ -10,6 +10,9 @@ from panglot_worker.line import wire
 class CapturedOutput(Protocol):
     """What a script prints in one call: `panglot_worker.items.capturing.Capture`."""
 
+    on_print: Optional[Callable[[str, str], None]]
+    """Is told the stream and the text of all that is printed, by the thread that prints it; None: nobody is."""
+
     @property
     def text(self) -> str:
         """All of it so far."""
@@ -86,6 +89,11 @@ class Request:
         """The Content-Type, of which nearly every decode wants to know nothing but that."""
         raw = self.raw_head.split(b"\0", 3)[2] if self._head is None else self._head.content_type
         return raw.decode("latin-1")
+
+    @property
+    def route(self) -> bytes:
+        """The route that led here."""
+        return self.raw_head.split(b"\0", 2)[1] if self._head is None else self._head.route
 
     @property
     def has_tensors(self) -> bool:

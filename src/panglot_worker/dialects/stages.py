@@ -72,7 +72,7 @@ class Stages(NamedTuple):
 class TensorStages(NamedTuple):
     """How a loaded script takes tensors itself: what stands in for `decode` and `encode` of its Stages.
 
-    The stages between are the same. Everything else, `panglot_worker.items.tensor_adapter` does.
+    The stages between are the same. Everything else, `panglot_worker.items.tensors.tensor_adapter` does.
     """
 
     decode: Callable[[Infer, Request], Any]

@@ -71,7 +71,7 @@ def parse_toml(text: str, file: str, line_map: List[int]) -> Dict[str, Any]:
     except ValueError:
         raise GraphError("a number has too many digits", file, mapped(line_map, _line(LONG_NUMBER, text))) from None
     except RecursionError:
-        raise GraphError("this nests too deeply", file, mapped(line_map, _fullest(text))) from None
+        raise GraphError("this is nested too deeply", file, mapped(line_map, _fullest(text))) from None
 
 
 def _line(pattern: Pattern[str], text: str) -> int:
@@ -104,7 +104,7 @@ class _Reader:
             source = _SourceFile(file, positions.lines(rendered.text), rendered.lines)
             return self._config(source, table, rendered.text, trail)
         except RecursionError:
-            raise GraphError("this nests too deeply", file, _fullest(text)) from None
+            raise GraphError("this is nested too deeply", file, _fullest(text)) from None
 
     def _config(self, source: "_SourceFile", table: Dict[str, Any], text: str, trail: List[str]) -> Config:
         top = _Table(source, (), table, "the file")

@@ -83,7 +83,7 @@ class Builder:
         if kind is None and isinstance(hint, type):
             kind = self._class(hint, what)
         if kind is None:
-            raise Unclear("no request can hold what %s is said to be: %s" % (what, written(hint)), FIX)
+            raise Unclear("the hint of %s is not a type that a request can have: %s" % (what, written(hint)), FIX)
         return kind
 
     def _literal(self, arguments: Tuple[Any, ...], what: str) -> Kind:

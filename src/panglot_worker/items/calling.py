@@ -6,11 +6,15 @@ import itertools
 import json
 import math
 import threading
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 
-from panglot_worker.line import wire
-from panglot_worker.line.port import Port
+from panglot_worker.dialects.request import Request
+from panglot_worker.line import calls, wire
+from panglot_worker.line.port import SHARE_FROM, Port
 from panglot_worker.scripts import current
+
+TELL_FROM = 1 << 20
+"""Bytes taken of a stream that the front is told of at once: it lets 8 MiB pile up."""
 
 
 class CalleeAnswer(NamedTuple):
@@ -24,6 +28,8 @@ class CalleeAnswer(NamedTuple):
     code: str = ""
     more: bool = False
     """Whether another part follows."""
+    content_type: str = ""
+    """Of an answer to a call in the callee's own way."""
 
 
 Take = Callable[[CalleeAnswer], None]
@@ -37,54 +43,97 @@ class OutgoingCalls:
         self._port = port
         self._numbers = itertools.count(1)
         self._open: Dict[int, Take] = {}
+        self._taken: Dict[int, int] = {}
+        """Bytes taken of open streams that the front does not know of."""
         self._lock = threading.Lock()
         port.on_answer = self._on_answer
 
     def begin(
-        self, model: str, version: str, body: wire.Buffer, take: Take, streams: bool = False, seconds: float = 0.0
+        self,
+        model: str,
+        version: str,
+        body: wire.Buffer,
+        take: Take,
+        streams: bool = False,
+        seconds: float = 0.0,
+        requests: Optional[Sequence[Request]] = None,
+        native: Optional[Dict[str, str]] = None,
     ) -> int:
-        """Call a model, for the requests that the script works on. `seconds` limits the time; 0: their deadline does.
+        """Call a model, for these requests, or those that the script works on. `seconds` limits the time; 0: they do.
 
-        Returns the number of the call, for `cancel`. `take` gets the answer, or its parts.
+        Returns the number of the call, for `cancel`. `take` gets the answer, or its parts. The body is a message with
+        tensors, or with `native` what a client of the callee's platform sends: its `content_type`, and what it accepts.
+        With `streams`, the callee waits while much of what it gave is not taken: tell `took` of each part.
         """
         number = next(self._numbers)
-        about = {"call": number, "model": model, "version": version, "streams": streams, "seconds": seconds}
-        about["items"] = [request.id for request in current.current()]
         if len(body) > self._port.max_body:
             message = "a request of %d bytes is larger than answers may be, %d" % (len(body), self._port.max_body)
             take(CalleeAnswer(413, message=message, code="body_too_large"))
             return number
-        self._send(number, take, about, body)
+        items = [request.id for request in (current.current() if requests is None else requests)]
+        about = {"model": model, "version": version, "streams": streams, "seconds": seconds, "items": items}
+        if streams:
+            self._taken[number] = 0
+        self._send(number, take, {**about, "native": native}, body)
         return number
 
-    def ask_ready(self, model: str, version: str, take: Take) -> None:
-        """Ask whether a model takes requests: the status of the answer is 200 then."""
-        number = next(self._numbers)
-        about = {"call": number, "model": model, "version": version, "streams": False, "seconds": 0, "items": []}
-        self._send(number, take, {**about, "ready": True}, b"")
+    def took(self, number: int, answer: CalleeAnswer) -> None:
+        """Tell that a part of a stream is dealt with."""
+        with self._lock:
+            taken = self._taken.get(number, 0) + len(answer.body)
+            # The last part, or one of a call that is cancelled: the front counts no more.
+            if not answer.more or number not in self._taken:
+                self._taken.pop(number, None)
+                return
+            self._taken[number] = taken if taken < TELL_FROM else 0
+        if taken >= TELL_FROM:
+            self._port.tell(wire.EVENT, {"type": "took", "call": number, "bytes": taken})
+
+    def ask(self, what: str, model: str, version: str, take: Take) -> None:
+        """Ask whether a model is `ready`, or have the server `load` or `unload` it: the status is 200 if so."""
+        about = {"model": model, "version": version, "streams": False, "seconds": 0, "items": [], "asks": what}
+        self._send(next(self._numbers), take, about, b"")
 
     def _send(self, number: int, take: Take, about: Dict[str, Any], body: wire.Buffer) -> None:
         self._port.keep_reading()
         with self._lock:
             self._open[number] = take
-        self._port.send(wire.described_frame(wire.CALL, self._port.generation, about, body))
+        sent = getattr(body, "buffers", (body,))
+        rows = [self._piece(buffer) for buffer in sent]
+        in_pieces = any(row.location for row in rows)
+        if in_pieces:
+            sent = [calls.table(rows), *(buffer for row, buffer in zip(rows, sent) if not row.location)]
+        about.update(call=number, size=len(body), in_pieces=in_pieces)
+        # `body`, and with it what the rows name, lives until this is sent: the front has it before it hears of a FREE.
+        self._port.send(calls.frame(wire.CALL, self._port.generation, about, sent))
+
+    def _piece(self, buffer: wire.Buffer) -> calls.BodyPiece:
+        """How a buffer travels: it is named where it is large and lies in shared memory, else its bytes are sent."""
+        named = self._port.shared.piece_of(buffer) if len(buffer) >= SHARE_FROM else None
+        return named if named is not None else calls.BodyPiece(0, 0, 0, len(buffer))
 
     def cancel(self, number: int) -> None:
         """Nobody waits for the answer any more."""
         with self._lock:
             known = self._open.pop(number, None)
+            self._taken.pop(number, None)
         if known is not None:
             self._port.tell(wire.EVENT, {"type": "cancel_call", "call": number})
 
     def _on_answer(self, payload: memoryview) -> None:
-        text, body = wire.described(payload)
+        text, came = calls.read(payload)
+        body: wire.Buffer = came
         about = json.loads(bytes(text))
+        if "location" in about:
+            # Also for a call that was cancelled meanwhile: the front has the memory back when nothing refers to it.
+            body = self._port.shared.look(about["lease"], about["location"], about["size"])
         more = bool(about.get("more"))
         with self._lock:
             take = self._open.get(about["call"]) if more else self._open.pop(about["call"], None)
         # None: it was cancelled while the answer was on its way.
         if take is not None:
-            take(CalleeAnswer(about["status"], body, about.get("message", ""), about.get("code", ""), more))
+            message, code, content_type = (about.get(name, "") for name in ("message", "code", "content_type"))
+            take(CalleeAnswer(about["status"], body, message, code, more, content_type))
 
 
 def seconds_of(microseconds: Any) -> float:

@@ -15,6 +15,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Iterable, Iterator, List, Optional, Tuple
 
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
+from panglot_worker.items import bars
 from panglot_worker.line import wire
 from panglot_worker.line.port import Port
 from panglot_worker.scripts.whole_lines import WholeLines
@@ -28,9 +29,11 @@ EVERY = 0.5
 class Capture:
     """The output of the call in progress, at most so many of its last characters. Threads of the script add to it."""
 
-    def __init__(self, port: Port, most: int) -> None:
+    def __init__(self, port: Port, most: int, reads_bars: bool = False) -> None:
         self.port = port
         self.most = most
+        self.reads_bars = reads_bars
+        """Whether progress bars on standard error tell the front how far the call is."""
         self._lock = threading.Lock()
         self._listens = False
         self._item = 0
@@ -40,6 +43,8 @@ class Capture:
         self._is_cut = False
         self._unsent: List[Tuple[str, str]] = []
         self._sent_at = 0.0
+        self.on_print: Optional[Callable[[str, str], None]] = None
+        """Is told the stream and the text of all that is printed during this call, by the thread that prints it."""
 
     @contextlib.contextmanager
     def of(self, request: Request) -> Iterator[None]:
@@ -65,6 +70,7 @@ class Capture:
         try:
             yield
         finally:
+            self.on_print = None
             for stream in whole.values():
                 stream.listener = None
             # A thread of the script may be printing at this very moment.
@@ -82,6 +88,9 @@ class Capture:
             self._size += len(text)
             while self._size > self.most:
                 self._shorten()
+        on_print = self.on_print
+        if on_print is not None:
+            on_print(name, text)
         # Outside of the lock, which is not reentrant: `flush` takes it too.
         if time.monotonic() - self._sent_at > EVERY:
             self.flush()
@@ -104,6 +113,9 @@ class Capture:
         texts = [(name, text[-self.most :]) for name, text in joined(unsent)]
         for name, text in texts if item else ():
             self.port.tell(wire.EVENT, {"type": "printed", "item": item, "source": name, "text": text})
+            bar = bars.last_bar(text) if self.reads_bars and name == "stderr" else None
+            if bar is not None:
+                self.port.tell(wire.EVENT, {"type": "progress", "item": item, **bar._asdict()})
 
     @property
     def parts(self) -> List[Tuple[str, str]]:
@@ -147,4 +159,6 @@ def joined(parts: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:
 def capture_of(dialect: Dialect, stages: Stages, port: Port) -> Optional[Capture]:
     """What captures the output of a dialect's calls; None where it wants none, or its scripts take batches."""
     batched = [own.infer_batch is not None for own in (stages, *stages.by_route.values())]
-    return Capture(port, dialect.captured_output) if dialect.captured_output and not any(batched) else None
+    if not dialect.captured_output or any(batched):
+        return None
+    return Capture(port, dialect.captured_output, dialect.reads_bars)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 import traceback
+from types import GeneratorType
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from panglot_worker.dialects.base import Answer, Dialect, Interrupting, Parts, Problem, Request, Stages
-from panglot_worker.errors import SCRIPT_ERROR, described
+from panglot_worker.errors import SCRIPT_ERROR, EncodeError, described
 from panglot_worker.items.intake import LONG, Intake
 from panglot_worker.items.replying import cancelled, durations, failed, finished, microseconds
 from panglot_worker.items.results import one_each
 from panglot_worker.items.sickness import Sickness
 from panglot_worker.items.splitting import one_by_one
+from panglot_worker.items.unsendable import explained, is_of_json
 from panglot_worker.line import wire
 from panglot_worker.line.port import Port
 from panglot_worker.scripts import current
@@ -117,7 +118,7 @@ class Runner:
                 marks.append(now())
             stage = "inference"
             output = self.infer(value)
-            if inspect.isgenerator(output) and self.streams:
+            if isinstance(output, GeneratorType) and self.streams:
                 self._stream(request, output, marks)
                 return
             marks.append(now())
@@ -367,10 +368,17 @@ class Runner:
             answer = self.dialect.failure(error, stage, request)
             if request.has_tensors and self.dialect.tensor_adapter is not None:
                 answer = self.dialect.tensor_adapter.failure(error, answer, request)
-            return answer, "" if self.dialect.blames_client(error, answer) else script_traceback(error)
+            return answer, "" if self.dialect.blames_client(error, answer) else self._told(error, stage, request)
         # A dialect's `failure` may run code of the script, which raises anything.
         except BaseException as unworded:
             return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
+
+    def _told(self, error: BaseException, stage: str, request: Request) -> str:
+        """What the log says about an exception: where the script raised it, or what is wrong with its result."""
+        line = ""
+        if isinstance(error, EncodeError) or (stage == "encode" and is_of_json(error)):
+            line = explained(error, self.dialect.result_function(request), self.dialect.package.folder)
+        return line or script_traceback(error)
 
     def _note_broken(self, error: BaseException) -> None:
         # After these nobody knows the state of the script, and a wrong answer is worse than a new process.

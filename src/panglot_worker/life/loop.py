@@ -22,7 +22,7 @@ from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Request, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.interrupting import Interrupter
-from panglot_worker.items.tensor_adapter import TensorAdapter
+from panglot_worker.items.tensors.tensor_adapter import TensorAdapter
 from panglot_worker.life import loader
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description, problems
@@ -32,6 +32,7 @@ from panglot_worker.scripts import loading, whole_lines
 
 F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 ROW_KEY = 32
 """Bytes of the key of results between pools; what follows in the pipe is a certificate."""
 
@@ -56,6 +57,7 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     be_expendable()
+    reuse_memory()
     try:
         port = Port(line(socket_fd, certificate))
         port.row_key = row_key
@@ -112,6 +114,20 @@ def be_expendable() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("500")
+
+
+def reuse_memory() -> None:
+    """Have memory that a script frees be used for its next call, and not be fetched anew from the system, page by page.
+
+    The limits are those that glibc itself ends at in a process which frees large arrays; until then, arrays of some
+    hundred kilobytes can cost more in page faults than in anything else.
+    """
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
 def work(port: Port, own_process: bool = True) -> int:
@@ -222,7 +238,7 @@ def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
     serve: Callable[..., str] = getattr(importlib.import_module(module), name)
     package = dialect.package
     if package.pool:
-        from panglot_worker.items.pipeline import PipelinePool
+        from panglot_worker.items.pipelines.pipeline import PipelinePool
 
         pool = PipelinePool(dialect, package.pool)
         stages = pool.of(stages) if stages is not None else None

@@ -32,6 +32,8 @@ class ExampleRequest(TypedDict, total=False):
     """For `form`: the texts, as far as they are known."""
     may_be_named: bool
     """For `video`: whether clients may send the name of a file instead of the file."""
+    guessed: bool
+    """Whether it is made up of type hints: it has the form of a request, and means nothing."""
 
 
 class TensorDescription(TypedDict):
@@ -96,7 +98,7 @@ KEYS: Dict[str, Tuple[type, ...]] = {
 }  # fmt: skip
 EXAMPLE_KEYS: Dict[str, Tuple[type, ...]] = {
     "kind": (str,), "value": (object,), "type": (str, type(None)), "name": (str,), "files": (dict,), "names": (dict,),
-    "fields": (list,), "values": (dict,), "may_be_named": (bool,),
+    "fields": (list,), "values": (dict,), "may_be_named": (bool,), "guessed": (bool,),
 }  # fmt: skip
 NEEDED = {JSON_KIND: ("value",), FILE_KIND: ("type",), FORM_KIND: ("files", "fields"), VIDEO_KIND: ("name",)}
 """The keys that an example of a kind must have."""

@@ -69,6 +69,8 @@ class Port:
         """The key of results between pools, where those travel between machines."""
         self.on_answer: Optional[Callable[[memoryview], None]] = None
         """Takes the answers to calls that the script makes of other models, on the thread that reads."""
+        self.on_pace: Optional[Callable[[int, bool], None]] = None
+        """Told of an item whose client reads too slowly (True), or has read (False), on the thread that reads."""
         self.has_reader = False
         """Whether somebody always reads: a thread of this port, or of what serves the dialect."""
         self._reader: Optional[threading.Thread] = None
@@ -191,6 +193,10 @@ class Port:
         elif frame.kind == wire.ANSWER:
             if self.on_answer is not None:
                 self.on_answer(frame.payload)
+        elif frame.kind in (wire.HOLD, wire.GO_ON):
+            if self.on_pace is not None:
+                for item_id in wire.item_ids(frame.payload):
+                    self.on_pace(item_id, frame.kind == wire.HOLD)
         else:
             self.pending.append(frame)
 
@@ -222,8 +228,9 @@ class Port:
     def reply(self, *replies: wire.Reply) -> None:
         """Send answers. One that is too large becomes an error; a part of one raises EncodeError."""
         if self.shared.lent:
-            replies = tuple(self._placed(reply) for reply in replies)
+            replies = tuple([self._placed(reply) for reply in replies])
         buffers = wire.reply_frame(replies, self.generation)
+        # Those that fit into one buffer are small.
         if len(buffers) > 1 and any(self._is_too_large(reply) for reply in replies):
             buffers = wire.reply_frame([self._bounded(reply) for reply in replies], self.generation)
         # In the same write as the replies: a frame of its own would cost another system call.

@@ -15,24 +15,38 @@ import weakref
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-from panglot_worker.line import wire
+from panglot_worker.line import calls, wire
+from panglot_worker.line.many_buffers import many
 
 MAP_NORESERVE = 0x4000
 MADV_DONTNEED = 4
 
 
 class SharedMemory:
-    """One worker's view of two files: one it reads its bodies from, one it is lent buffers of for its results."""
+    """One worker's view of two files: one it reads its bodies from, one it is lent buffers of for its results.
+
+    A model in a chain has two more kinds: the file in which its workers hand on results, and those of models before it.
+    """
 
     def __init__(
-        self, reads: Optional[Sequence[int]] = None, writes: Optional[Sequence[int]] = None, private: bool = False
+        self,
+        reads: Optional[Sequence[int]] = None,
+        writes: Optional[Sequence[int]] = None,
+        private: bool = False,
+        gives: Optional[Sequence[int]] = None,
+        takes: Sequence[Sequence[int]] = (),
     ) -> None:
-        """Map both; each is an open file and its length. What cannot be mapped is read by copying, or not written."""
+        """Map all; each is an open file and its length, and of `takes` its mark before. What cannot be mapped is read
+        by copying, or not written."""
         self._fd, self._length = reads if reads else (-1, 0)
         self._private = private
         self._library = ctypes.CDLL(None, use_errno=True)
         self._address = _mapped(self._library, self._fd, self._length, private) if reads else 0
         self._writes = _mapped_to_write(*writes) if writes else None
+        self._gives = _mapped_to_write(*gives) if gives else None
+        self._files = {0: (self._fd, self._length, self._address)}
+        for mark, fd, length in takes:
+            self._files[mark] = (fd, length, _mapped(self._library, fd, length, False))
         self._open: Dict[int, Tuple[int, Any]] = {}
         self._kinds: Dict[int, Any] = {}
         self.unseen: Deque[int] = deque()
@@ -40,25 +54,65 @@ class SharedMemory:
         self.lent: Dict[int, int] = {}
         """The locations of the buffers for results, by item."""
 
-    def look(self, item_id: int, location: int, length: int) -> memoryview:
-        """A view of a body in shared memory. The front reuses the buffer when nothing refers to the view any more."""
-        start, size = _span(location, self._length)
+    def look(self, item_id: int, location: int, length: int, came: Optional[memoryview] = None) -> wire.Buffer:
+        """A view of a body in shared memory. The front reuses the buffer when nothing refers to the view any more.
+
+        Of a body in pieces, `came` is what came with the frame.
+        """
+        if came is not None:
+            return self._look_at_pieces(item_id, came)
+        fd, whole_length, address = self._files.get(location & wire.FILE_BITS, (0, 0, 0))
+        start, size = _span(location, whole_length)
         if length > size:
             raise wire.WireError("a body of %d bytes is in a buffer of %d" % (length, size))
         # The copy is ours, so the front may have the buffer back at once.
-        if not self._address:
+        if not address:
             self.unseen.append(item_id)
-            return memoryview(os.pread(self._fd, length, start))
-        # Making an array type is slow. Sizes are powers of two, so that there are only a few types to keep.
-        kind = self._kinds.get(size)
-        if kind is None:
-            kind = self._kinds[size] = ctypes.c_char * size
-        whole = kind.from_address(self._address + start)
+            return memoryview(os.pread(fd, length, start))
+        whole = self._array(address + start, size)
+        whole.lease, whole.location = item_id, location
         # The array is the one object that all views and arrays over this memory refer to, so its end is the end of all
         # of them. The callback may run on any thread and amid any call: it only appends, which is atomic.
         self._open[item_id] = (location, weakref.ref(whole, lambda _: self.unseen.append(item_id)))
         view = memoryview(whole).cast("B")[:length]
         return view if self._private else view.toreadonly()
+
+    def _array(self, address: int, size: int) -> Any:
+        # Making an array type is slow. Sizes are powers of two, so that there are only a few types to keep.
+        kind = self._kinds.get(size)
+        if kind is None:
+            kind = self._kinds[size] = ctypes.c_char * size
+        return kind.from_address(address)
+
+    def _look_at_pieces(self, item_id: int, came: memoryview) -> wire.Buffer:
+        """A body in pieces, each a view; the front has all of it back when nothing refers to any of them."""
+        rows, rest = calls.pieces(came)
+        lease, views, at = Lease(), [], 0
+        for _, location, first, length in rows:
+            if not location:
+                views.append(rest[at : at + length])
+                at += length
+                continue
+            start, size = _span(location, self._length)
+            if first + length > size:
+                raise wire.WireError("a piece of %d bytes from %d on is in a buffer of %d" % (length, first, size))
+            if not self._address:
+                views.append(memoryview(os.pread(self._fd, length, start + first)))
+                continue
+            whole = self._array(self._address + start, size)
+            whole.lease, whole.location, whole.together = item_id, location, lease
+            views.append(memoryview(whole).cast("B")[first : first + length].toreadonly())
+        self._open[item_id] = (0, weakref.ref(lease, lambda _: self.unseen.append(item_id)))
+        return many(*views) if len(views) > 1 else views[0]
+
+    def piece_of(self, view: wire.Buffer) -> Optional[calls.BodyPiece]:
+        """Where a view lies in shared memory that the front knows; None: it does not, or its bytes may have changed."""
+        whole: Any = view.obj if isinstance(view, memoryview) else None
+        is_shared = isinstance(whole, ctypes.Array) and hasattr(whole, "lease")
+        # A private mapping may have been written to, which the front does not see.
+        if not is_shared or self._private:
+            return None
+        return calls.BodyPiece(whole.lease, whole.location, address_of(view) - ctypes.addressof(whole), len(view))
 
     def settled(self) -> List[int]:
         """The items whose bodies nothing refers to any more, each returned once."""
@@ -77,20 +131,61 @@ class SharedMemory:
 
     def put(self, location: int, buffers: Sequence[wire.Buffer]) -> bool:
         """Write a result into a lent buffer; False when it does not fit."""
-        if self._writes is None:
+        if location & wire.IN_READS:
+            start, size = _span(location & ~wire.IN_READS, self._length)
+            return sum(map(len, buffers)) <= size and self._write(start, buffers)
+        target = self._gives if location & wire.FILE_BITS else self._writes
+        if target is None:
             return False
-        start, size = _span(location, len(self._writes))
+        start, size = _span(location, len(target))
         if sum(map(len, buffers)) > size:
             return False
         for buffer in buffers:
-            self._writes[start : start + len(buffer)] = buffer
+            target[start : start + len(buffer)] = buffer
             start += len(buffer)
         return True
+
+    def _write(self, start: int, buffers: Sequence[wire.Buffer]) -> bool:
+        """Write to the file that bodies are in."""
+        # Not by a mapping: there, a stray write of the script could spoil the bodies of others.
+        rest: List[memoryview] = [memoryview(buffer).cast("B") for buffer in buffers if len(buffer)]
+        while rest:
+            written = os.pwritev(self._fd, rest[:64], start)
+            start += written
+            while rest and written >= len(rest[0]):
+                written -= len(rest.pop(0))
+            if written:
+                rest[0] = rest[0][written:]
+        return True
+
+
+class Lease:
+    """What all pieces of one body refer to: its end is the end of them."""
+
+
+class PyBuffer(ctypes.Structure):
+    """Py_buffer of CPython."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def address_of(view: wire.Buffer) -> int:
+    """Where the bytes of a view lie in memory. ctypes itself tells that of writable ones alone."""
+    buffer = PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), ctypes.c_int(0))
+    try:
+        return int(buffer.buf or 0)
+    finally:
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))
 
 
 def _span(location: int, length: int) -> Tuple[int, int]:
     """Where a buffer begins, and its size. Raises WireError when the file has no such buffer."""
-    start, size = location & ~wire.ORDER_BITS, 1 << (location & wire.ORDER_BITS)
+    start, size = location & wire.START_BITS, 1 << (location & wire.ORDER_BITS)
     if not length or start + size > length:
         raise wire.WireError("there is no buffer %d" % location)
     return start, size

@@ -13,10 +13,10 @@ object. Reading is exact, and the end of the stream is the death of the peer.
 A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
 with the bytes behind its body and `Head.fetched` telling which is which.
 
-A script may call other models of its server. CALL holds such a call, and ANSWER an answer to one, or a part of it: the
-length of a JSON object, the object, and a body.
+A script may call other models of its server. CALL holds such a call, and ANSWER an answer to one, or a part of it: see
+`panglot_worker.line.calls`.
 
-    front -> worker   HELLO  RUN  CANCEL  ANSWER  TAKE_OVER  STOP
+    front -> worker   HELLO  RUN  CANCEL  HOLD  GO_ON  ANSWER  TAKE_OVER  STOP
     worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  CALL  METRIC  EVENT
 """
 
@@ -46,22 +46,16 @@ TAKE_OVER = 13
 CALL = 14
 ANSWER = 15
 
+HOLD = 16
+"""The clients of these items read more slowly than their parts come. Only workers that run several items get it."""
+GO_ON = 17
+"""They have read."""
+
 NAMES = {
-    HELLO: "HELLO",
-    LOADING: "LOADING",
-    READY: "READY",
-    FAILED: "FAILED",
-    RUN: "RUN",
-    REPLY: "REPLY",
-    CANCEL: "CANCEL",
-    METRIC: "METRIC",
-    EVENT: "EVENT",
-    STOP: "STOP",
-    FREE: "FREE",
-    TAKE_OVER: "TAKE_OVER",
-    CALL: "CALL",
-    ANSWER: "ANSWER",
-}
+    HELLO: "HELLO", LOADING: "LOADING", READY: "READY", FAILED: "FAILED", RUN: "RUN", REPLY: "REPLY",
+    CANCEL: "CANCEL", METRIC: "METRIC", EVENT: "EVENT", STOP: "STOP", FREE: "FREE", TAKE_OVER: "TAKE_OVER",
+    CALL: "CALL", ANSWER: "ANSWER", HOLD: "HOLD", GO_ON: "GO_ON",
+}  # fmt: skip
 
 INTERRUPT = 47
 """The signal that ends a call whose items are all cancelled: see `panglot_worker.items.interrupting`.
@@ -96,7 +90,6 @@ HEADER = struct.Struct("<IBBHI")
 RUN_ROW = struct.Struct("<QfIIQQ")
 REPLY_ROW = struct.Struct("<QHBxIIIIIIII")
 ITEM_ID = struct.Struct("<Q")
-ABOUT_LENGTH = struct.Struct("<I")
 
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 """What the five times of a reply stand for, in microseconds."""
@@ -110,9 +103,13 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
         "batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT,
         "lanes": (dict, type(None)), "interrupts": (bool, type(None)), "api": dict,
     },
-    CALL: {"call": int, "model": str, "version": str, "items": list, "seconds": (int, float), "streams": bool},
+    CALL: {
+        "call": int, "model": str, "version": str, "items": list, "seconds": (int, float), "streams": bool,
+        "size": int, "in_pieces": bool, "native": (dict, type(None)),
+    },
     "failure": {"item": int},
     "cancel_call": {"call": int},
+    "took": {"call": int, "bytes": int},
     "row": {"pools": list},
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
     "report": {"report": dict},
@@ -136,7 +133,17 @@ JOIN_BELOW = 65536
 """Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
 
 ORDER_BITS = 63
-"""Of a location in shared memory, these bits are the buffer's size as a power of two; the others are its start."""
+"""Of a location in shared memory, these bits are the buffer's size as a power of two; START_BITS are its start."""
+
+FILE_BITS_FROM = 7
+FILE_BITS = 127 << FILE_BITS_FROM
+"""Of a location, these bits are the file that it is in: 0 is that of the bodies, others are what a model hands on."""
+START_BITS = ~((1 << 14) - 1)
+
+IN_PIECES = 1
+"""The location of a body of which some pieces lie in shared memory: see `panglot_worker.line.calls`."""
+IN_READS = 64
+"""Flag of a location for a result: it is in the file of the bodies, where the workers of other models read it."""
 
 Buffer = Union[bytes, bytearray, memoryview]
 Times = Tuple[int, int, int, int, int]
@@ -163,8 +170,8 @@ def placed(length: int) -> Buffer:
     return cast(Buffer, Placed(length))
 
 
-Look = Callable[[int, int, int], memoryview]
-"""Finds a body in shared memory by its item's id, its location and its length."""
+Look = Callable[[int, int, int, Optional[memoryview]], Buffer]
+"""Finds a body in shared memory by its item's id, its location, its length, and what came with the frame."""
 
 
 class Item(NamedTuple):
@@ -202,16 +209,18 @@ class Head(NamedTuple):
     job: bytes = b""
     """The id of the job that this call runs; empty for a request that somebody waits for."""
     form: bytes = b""
-    """For requests with tensors: their form, see `panglot_worker.v2`. Only they have the fields below."""
+    """For requests with tensors: their form, see `panglot_worker.tensors`. Only they have the fields below."""
     model: bytes = b""
     version: bytes = b""
     json_length: bytes = b""
     encoding: bytes = b""
     accept_encoding: bytes = b""
+    hop: bytes = b""
+    """For requests through a chain of models, which alone have this field: see `panglot_worker.tensors.handing`."""
 
     def pack(self) -> bytes:
-        # The number of fields tells whether a request came with tensors.
-        return b"\0".join(self if self.form else self[:NATIVE_FIELDS])
+        # The number of fields tells whether a request came with tensors, and whether it is in a chain.
+        return b"\0".join(self if self.hop else self[:HOP] if self.form else self[:NATIVE_FIELDS])
 
     @classmethod
     def unpack(cls, raw: bytes) -> Head:
@@ -228,6 +237,7 @@ class Head(NamedTuple):
 
 NATIVE_FIELDS = Head._fields.index("form")
 """How many fields the head of a request without tensors has at most."""
+HOP = Head._fields.index("hop")
 
 
 class Reply(NamedTuple):
@@ -286,7 +296,7 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     for item_id, seconds_left, head, pieces, size, location, buffer in items:
         rows.append(pack(item_id, seconds_left, len(head), size, location, buffer))
         heads.append(head)
-        if not location:
+        if not location or location == IN_PIECES:
             bodies.extend(pieces)
             total += size
     return _assemble(RUN, flags, generation, rows, heads, bodies, total)
@@ -324,28 +334,9 @@ def cancel_frame(ids: Sequence[int], generation: int) -> bytes:
 
 
 def ids_frame(kind: int, ids: Sequence[int], generation: int) -> bytes:
-    """A frame of item ids: CANCEL or FREE."""
+    """A frame of item ids: CANCEL, FREE, HOLD or GO_ON."""
     payload = b"".join(ITEM_ID.pack(item_id) for item_id in ids)
     return frame(kind, generation, payload, count=len(ids))
-
-
-def described_frame(kind: int, generation: int, about: Dict[str, Any], body: Buffer = b"") -> List[Buffer]:
-    """The buffers of a CALL or an ANSWER, in the order to send them."""
-    text = json.dumps(about).encode()
-    length = ABOUT_LENGTH.size + len(text) + len(body)
-    start = HEADER.pack(length, kind, 0, 0, generation) + ABOUT_LENGTH.pack(len(text)) + text
-    if len(body) < JOIN_BELOW and isinstance(body, bytes):
-        return [start + body]
-    return [start, *getattr(body, "buffers", (body,))]
-
-
-def described(payload: memoryview) -> Tuple[memoryview, memoryview]:
-    """The JSON text and the body of a CALL or an ANSWER. Raises WireError when it ends before them."""
-    start = ABOUT_LENGTH.size
-    end = start + (ABOUT_LENGTH.unpack_from(payload)[0] if len(payload) >= start else 0)
-    if not start < end <= len(payload):
-        raise WireError("a frame of %d bytes ends inside of what it says about itself" % len(payload))
-    return payload[start:end], payload[end:]
 
 
 def run_items(
@@ -374,7 +365,12 @@ def run_items(
         elif look is None:
             raise WireError("a body in shared memory came to a worker that has none")
         else:
-            items.append(Item(item_id, seconds_left, head, look(item_id, location, body_length), location, buffer))
+            came = None
+            if location == IN_PIECES:
+                came = payload[bodies : bodies + body_length]
+                bodies += body_length
+            body = look(item_id, location, body_length, came)
+            items.append(Item(item_id, seconds_left, head, body, location, buffer))
     # A table that is cut off at the border of a row unpacks without an error, hence the count.
     if len(rows) != count or bodies != len(payload):
         raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
@@ -389,7 +385,8 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
         rows = list(REPLY_ROW.iter_unpack(payload[:heads]))
     except struct.error as error:
         raise WireError("a REPLY frame ends inside its table: %s" % error) from None
-    bodies = heads + sum([row[8] for row in rows])
+    # One reply at a time is the rule where calls run one by one.
+    bodies = heads + (rows[0][8] if len(rows) == 1 else sum([row[8] for row in rows]))
     for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length, of_item in rows:
         head = bytes(payload[heads : heads + head_length])
         heads += head_length

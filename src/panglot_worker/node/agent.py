@@ -18,9 +18,9 @@ import time
 from typing import Any, Dict, Optional, Tuple
 
 from panglot_worker.line import encryption
-from panglot_worker.node.child import Child
 from panglot_worker.node.handshake import LONGEST, PATIENCE, as_agent, heard, message, number, proof, receive, tune
 from panglot_worker.node.shelf import SILENCE, Shelf
+from panglot_worker.node.worker_process import WorkerProcess
 
 ALONE = 30.0
 """Seconds without a control connection after which an agent ends."""
@@ -40,7 +40,7 @@ class NodeAgent:
         self.ports = ports
         self.certificate = certificate
         self.tls = encryption.context(certificate, is_node=True) if certificate else None
-        self.children: Dict[int, Child] = {}
+        self.workers: Dict[int, WorkerProcess] = {}
         self.outputs: Dict[int, Any] = {}
         """By generation: the connection for the output of a worker that is not started yet."""
         self.launches: Dict[int, Any] = {}
@@ -203,7 +203,7 @@ class NodeAgent:
             if launch["links"]:
                 run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
             launch["retained_file"] = self._retained_file(*launch["retained"])
-            child = Child(launch, conn, output, self._keys(), self._on_end)
+            worker = WorkerProcess(launch, conn, output, self._keys(), self._on_end)
         except OSError as error:
             output.close()
             self.shelf.remove_run(run_folder)
@@ -211,8 +211,8 @@ class NodeAgent:
             await self._answer(conn, {"problem": "%s cannot be started there: %s" % (launch["python"], error)})
             conn.close()
             return
-        child.run_folder = run_folder
-        self.children[child.generation] = child
+        worker.run_folder = run_folder
+        self.workers[worker.generation] = worker
         conn.sendall(message({}))
         conn.close()
 
@@ -226,18 +226,18 @@ class NodeAgent:
     def _keys(self) -> bytes:
         return proof(self.secret, b"rows") + self.certificate.encode()
 
-    def _on_end(self, child: Child, code: int) -> None:
-        self.children.pop(child.generation, None)
-        self.tell({"is": "exit", "generation": child.generation, "code": code})
-        if child.run_folder and self.shelf is not None:
-            self.shelf.remove_run(child.run_folder)
+    def _on_end(self, worker: WorkerProcess, code: int) -> None:
+        self.workers.pop(worker.generation, None)
+        self.tell({"is": "exit", "generation": worker.generation, "code": code})
+        if worker.run_folder and self.shelf is not None:
+            self.shelf.remove_run(worker.run_folder)
 
     async def _look_after(self) -> None:
         """Tell the front how much memory each worker uses."""
         while True:
             await asyncio.sleep(LOOK)
-            for child in list(self.children.values()):
-                self.tell({"is": "memory", "generation": child.generation, "bytes": child.memory()})
+            for worker in list(self.workers.values()):
+                self.tell({"is": "memory", "generation": worker.generation, "bytes": worker.memory()})
 
     # Control
 
@@ -260,10 +260,10 @@ class NodeAgent:
             # A front that went, or one that makes no sense: either way nobody is left to work for.
             pass
         finally:
-            for child in list(self.children.values()):
-                child.end()
-                if child.run_folder and self.shelf is not None:
-                    self.shelf.remove_run(child.run_folder)
+            for worker in list(self.workers.values()):
+                worker.end()
+                if worker.run_folder and self.shelf is not None:
+                    self.shelf.remove_run(worker.run_folder)
             # Ray would keep the actor's process; with the front gone nothing in it is of use.
             os._exit(0)
 
@@ -284,8 +284,8 @@ class NodeAgent:
             self.tell({"is": "here", "generation": generation})
         elif do == "signal":
             number_of_signal = number(said, "number")
-            if generation in self.children:
-                self.children[generation].signal(number_of_signal)
+            if generation in self.workers:
+                self.workers[generation].signal(number_of_signal)
         else:
             raise ValueError("the front says what makes no sense: %r" % (do,))
 

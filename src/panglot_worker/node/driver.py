@@ -16,7 +16,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import sys
 from typing import Any, Dict
 
@@ -27,14 +26,12 @@ BY_VALUE = (
     "node.handshake",
     "node.listing",
     "node.shelf",
-    "node.child",
+    "node.worker_process",
     "node.agent",
 )
 """Our modules that nodes do not have."""
 PATIENCE = 10.0
 """Seconds without a placement after which the front is told that it is still waiting."""
-REACH = 5.0
-"""Seconds that a connection to the head may take."""
 TRIES = 3
 """How many agents are requested at most, where they die before they have begun."""
 LONGEST = 2000
@@ -72,21 +69,10 @@ def reason(error: BaseException) -> str:
 
 
 def connect(address: str) -> Any:
-    """The module `ray`, connected. Raises what it raises, and ConnectionError where nobody listens at the address."""
-    check_reach(address)
+    """The module `ray`, connected. Raises what it raises."""
     ray = importlib.import_module("ray")
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="panglot")
     return ray
-
-
-def check_reach(address: str) -> None:
-    """Raise ConnectionError where nobody listens at an address. Ray itself would try for minutes."""
-    host, _, port = address.partition("://")[2 if "://" in address else 0].rpartition(":")
-    if host and port.isdigit():
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), REACH).close()
-        except OSError as error:
-            raise ConnectionError("nothing answers there (%s)" % error) from None
 
 
 def has_token() -> bool:

@@ -117,7 +117,7 @@ def differences(model: ModelRuntime, rows: Arrays) -> str:
         except NotByRows as error:
             return str(error)
         if not all(_are_alike(model, answer, alone[at]) for at, answer in zip(order, together)):
-            return "rows together are answered otherwise than alone"
+            return "a row gets another answer in a batch than alone"
     return ""
 
 
@@ -162,8 +162,8 @@ def _measured(model: ModelRuntime, rows: Arrays, most: int) -> RowVerdict:
     count = max(2, min(most, SLICE) if alone < SLOW else FEW)
     many = _repeated(rows, count)
     among = _seconds(lambda: model.run(many, names), 3) / count
-    costs = "a row takes %s alone and %s among %d" % (_shown(alone), _shown(among), count)
-    proven = "rows together are answered as alone"
+    costs = "a row takes %s alone and %s in a batch of %d" % (_shown(alone), _shown(among), count)
+    proven = "a row gets the same answer in a batch as alone"
     if most < 2:
         return RowVerdict(0, SLICE, "--max-batch is 1")
     if alone < GAIN * among:

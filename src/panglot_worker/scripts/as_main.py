@@ -65,7 +65,9 @@ def run(path: str, starting: str) -> MainScript:
     finally:
         vars(module).pop(HANDED, None)
     if not handed:
-        raise ScriptError("it ends without calling %s" % starting, path, fix="call it, with what is to be served")
+        raise ScriptError(
+            "the script ends without calling %s" % starting, path, fix="call it, with what is to be served"
+        )
     return MainScript(module, handed[0])
 
 

@@ -94,9 +94,10 @@ def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
         if parent and (inside + os.sep).startswith(package.folder + os.sep):
             fix = "write %s.py there, or correct the name" % own
             return LoadFailure("there is no module %s in %s" % (own, inside), file, line, fix, text)
-        top = error.name.partition(".")[0]
-        problem = "the package '%s' is not installed for %s" % (top, sys.executable)
-        return LoadFailure(problem, file, line, "", text, top)
+        return _not_installed(error.name, file, line, text)
+    if isinstance(error, ImportError) and _is_stand_in(error.name or ""):
+        problem = "%s, of which Panglot has only what most scripts import" % str(error).partition(" (")[0]
+        return LoadFailure(problem, file, line, "", text, _distribution(error.name or ""))
     if isinstance(error, SystemExit):
         return LoadFailure(
             "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text
@@ -106,6 +107,29 @@ def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
         return LoadFailure(missing, file, line, devices.FIX, text)
     fix = _unquoted(file, line, package.folder) if isinstance(error, NameError) else ""
     return LoadFailure("%s failed: %s" % (doing, described(error)), file, line, fix, text)
+
+
+def _not_installed(name: str, file: str, line: int, text: str) -> LoadFailure:
+    distribution = _distribution(name)
+    if distribution:
+        problem = "the module '%s' is not installed for %s" % (name, sys.executable)
+        return LoadFailure(problem, file, line, "", text, distribution)
+    top = name.partition(".")[0]
+    problem = "the package '%s' is not installed for %s" % (top, sys.executable)
+    return LoadFailure(problem, file, line, "", text, top)
+
+
+def _is_stand_in(name: str) -> bool:
+    """Whether a module is ours in the place of a platform's."""
+    return str(getattr(sys.modules.get(name), "__file__", "")).startswith(HERE)
+
+
+def _distribution(name: str) -> str:
+    """What to install for a module of a platform's package, where a stand-in of ours has only some; else empty."""
+    known: Dict[str, str] = getattr(sys.modules.get(name.partition(".")[0]), "__distributions__", {})
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return known.get(name, "")
 
 
 def _unquoted(file: str, line: int, folder: str) -> str:

@@ -36,6 +36,8 @@ class Wishes(NamedTuple):
     """How the answer is compressed."""
     end: bool = False
     """Whether the end of an answer in parts is an answer without outputs, where no part was marked as the last."""
+    carried: Any = None
+    """For a model in a chain: what its worker passes on, see `handing`."""
 
 
 class Infer(NamedTuple):

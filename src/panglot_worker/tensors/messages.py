@@ -40,18 +40,18 @@ class InputMessage(NamedTuple):
 def read(head: wire.Head, body: wire.Buffer) -> Infer:
     """The request. Raises ClientError."""
     try:
-        return _request(head, memoryview(body))
+        return _request(head, body)
     except (Malformed, IndexError, UnicodeDecodeError, TypeError):
         raise ClientError("the message is no ModelInferRequest") from None
 
 
-def _request(head: wire.Head, view: memoryview) -> Infer:
+def _request(head: wire.Head, body: wire.Buffer) -> Infer:
     given: List[InputMessage] = []
     raw: List[memoryview] = []
     wanted: List[WantedOutput] = []
     parameters: Dict[str, Any] = {}
     known = ""
-    for number, kind, value in protobuf.fields(view):
+    for number, kind, value in protobuf.fields_of(body):
         if number == 5:
             given.append(_input(value))
         elif number == 7:

@@ -30,10 +30,13 @@ def varint(view: Any, at: int) -> Tuple[int, int]:
     raise Malformed("a number has more than ten bytes")
 
 
-def fields(view: memoryview, until: Optional[int] = None) -> Iterator[Tuple[int, int, Any]]:
+def fields(
+    view: memoryview, until: Optional[int] = None, behind: Optional[Iterator[memoryview]] = None
+) -> Iterator[Tuple[int, int, Any]]:
     """The fields of a message: number, wire type, and a number or the bytes. Raises Malformed or IndexError.
 
-    Of a message that is to be read in part: those that begin before the byte `until`.
+    Of a message that is to be read in part: those that begin before the byte `until`. Of one in several buffers:
+    `behind` gives the next buffer, which is the bytes of the last field.
     """
     at, end = 0, len(view)
     last = end if until is None else min(until, end)
@@ -54,10 +57,23 @@ def fields(view: memoryview, until: Optional[int] = None) -> Iterator[Tuple[int,
         else:
             raise Malformed("wire type %d" % kind)
         stop = at + size
+        if behind is not None and stop > end == at and key >= 8:
+            content = next(behind, b"")
+            if len(content) != size:
+                raise Malformed("a field has %d bytes, and the next buffer %d" % (size, len(content)))
+            yield key >> 3, kind, content
+            return
         if stop > end or key < 8:
             raise Malformed("a field leads beyond the end, or has no number")
         yield key >> 3, kind, view[at:stop]
         at = stop
+
+
+def fields_of(body: Any) -> Iterator[Tuple[int, int, Any]]:
+    """The fields of a message in one buffer, or in several, of which some hold the bytes of one field alone."""
+    buffers = iter(getattr(body, "buffers", (body,)))
+    for buffer in buffers:
+        yield from fields(memoryview(buffer), None, buffers)
 
 
 def signed(value: int) -> int:

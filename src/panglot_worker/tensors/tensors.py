@@ -59,7 +59,8 @@ class Tensor(NamedTuple):
             array = (numpy.frombuffer(self.data, "<u2").astype("<u4") << 16).view("<f4")
         else:
             array = numpy.frombuffer(self.data, DATATYPES[self.datatype].numpy)
-        if not (array.flags.writeable and array.flags.aligned):
+        flags = array.flags
+        if not (flags.writeable and flags.aligned):
             array = array.copy()
         return array.reshape(self.shape)
 

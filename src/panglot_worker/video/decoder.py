@@ -223,7 +223,7 @@ class Decoder:
             return DecodingFailure("unreachable", "the server does not play it: %s" % getattr(error, "strerror", error))
         if self.order["kind"] == "camera":
             return DecodingFailure("unreachable", "the camera cannot be opened: %s" % getattr(error, "strerror", error))
-        return DecodingFailure("undecodable", "it is no video of a known format")
+        return DecodingFailure("undecodable", "it is not a video in a known format")
 
     # Decoding
 

@@ -22,6 +22,8 @@ def act(order):
         raise ValueError("a secret of the script")
     elif op == "die":
         os._exit(7)
+    elif op == "unsendable":
+        return {"id": order["id"], "twice": object()}
     return {"id": order["id"], "twice": float("nan") if op == "nan" else 2 * order["id"]}
 
 

@@ -30,6 +30,9 @@ def chat(messages, temperature: float = 0.7, **options):
     if last == "who":
         yield f"{messages[0]['role']}: {messages[0]['content']}; temperature {temperature}"
         return
+    if last.startswith("say "):
+        yield last[4:]
+        return
     if last == "fail":
         yield "It begins well, "
         raise RuntimeError("secret")

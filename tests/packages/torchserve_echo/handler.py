@@ -18,6 +18,8 @@ class EchoHandler:
 
     def handle(self, data, context):
         assert context is self.started
+        if context.get_request_header(0, "describe") == "True":
+            return [{"labels": ["a", "b"], "data": data, "explain": str(context.get_request_header(0, "explain"))}]
         return [self.one(index, row, context, len(data)) for index, row in enumerate(data)]
 
     def one(self, index, row, context, size):  # noqa: C901
@@ -56,6 +58,8 @@ class EchoHandler:
                     parts, context.request_ids, "Intermediate Prediction success", 200, context
                 )
             return "end"
+        if act == "sequence":
+            return context.get_sequence_id(index)
         if act == "headers":
             return dict(context.get_all_request_header(index))
         if act == "context":

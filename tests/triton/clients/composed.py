@@ -61,6 +61,27 @@ def streams(http, address, words):
     client.stop_stream()
 
 
+def decoupled(http, address, words):
+    client, answers = by_grpc.InferenceServerClient(address), queue.Queue()
+    client.start_stream(callback=lambda result, error: answers.put((result, error)))
+    number = by_grpc.InferInput("N", [1], "INT32")
+    number.set_data_from_numpy(numpy.array([3], numpy.int32))
+    assert client.get_model_config("speech").config.model_transaction_policy.decoupled
+    for name in ("a", "b"):
+        client.async_stream_infer("speech", [number], request_id=name, enable_empty_final_response=True)
+    said = {"a": [], "b": []}
+    ended = 0
+    while ended < 2:
+        result, error = answers.get(timeout=30)
+        assert error is None, error
+        response = result.get_response()
+        if response.outputs:
+            said[response.id].append(result.as_numpy("said").item().decode())
+        ended += response.parameters["triton_final_response"].bool_param
+    assert said == {name: [f"TOKEN {at} OF 3" for at in range(3)] for name in "ab"}, said
+    client.stop_stream()
+
+
 def aio(http, address, words):
     async def ask(module, client):
         asked = [client.infer("pipeline", [text(module, "SENTENCE", "cab")]) for _ in range(10)]
@@ -77,4 +98,6 @@ def aio(http, address, words):
 
 if __name__ == "__main__":
     what, http, address, words = sys.argv[1:]
-    {"ensembles": ensembles, "streams": streams, "aio": aio}[what](http, address, json.loads(words))
+    {"ensembles": ensembles, "streams": streams, "aio": aio, "decoupled": decoupled}[what](
+        http, address, json.loads(words)
+    )

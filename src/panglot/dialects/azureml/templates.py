@@ -12,8 +12,11 @@ TEMPLATES = {
             "deployment.yml": "names the script and the model, as for az ml online-deployment create",
             "request.json": "a request to send",
             "requirements.txt": "what to install for it",
-            "README.md": "how to serve and call it",
         },
         call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/score",
+        title="A scoring script of Azure Machine Learning",
+        sends="request.json",
+        check='answer[0]["label"] == "friendly"',
+        answer='[{"label": "friendly", "score": 0.9478}, {"label": "unfriendly", "score": 0.1192}]',
     )
 }

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from panglot.packages import triton_config
+from panglot.packages.config_pbtxt import triton_config
 from panglot.packages.model_folder import CONFIG
 
 INDEX = re.compile(r".*__(\d+)")

@@ -131,7 +131,7 @@ def _check_archive(path: Path, kind: str) -> None:
             names = archive.namelist()
     except zipfile.BadZipFile:
         fix = "copy or save it again; weights alone need a script that builds their model"
-        raise StartError("this is no whole archive of torch", file=str(path), fix=fix) from None
+        raise StartError("this is not a complete archive of torch", file=str(path), fix=fix) from None
     if kind == "torchscript" and not any("/code/" in name for name in names):
         raise StartError(
             "this file holds weights and no model to run them",

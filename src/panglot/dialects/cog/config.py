@@ -12,7 +12,8 @@ from panglot.packages.yaml_file import YamlFile
 
 NAME = "cog.yaml"
 ENTRIES = ("predict", "run")
-FORM = 'predict: "predict.py:Predictor"'
+FORM, TRAIN_FORM = 'predict: "predict.py:Predictor"', 'train: "train.py:train"'
+TRAIN = "train"
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,25 @@ class Config:
     @property
     def entry(self) -> tuple[str, str]:
         """The file and the class or function in it, which may be left out. Raises StartError."""
-        value = self.file.table.get(self.key)
+        return self._named(self.key, FORM)
+
+    @property
+    def trainer(self) -> tuple[str, str] | None:
+        """The file and the function that trains; None where there is none. Raises StartError."""
+        if not self.file.table.get(TRAIN):
+            return None
+        script, name = self._named(TRAIN, TRAIN_FORM)
+        if not (self.folder / script).is_file():
+            raise self.file.error(f"there is no {script}", TRAIN, fix="name the script that trains, or remove the line")
+        return script, name or TRAIN
+
+    def _named(self, key: str, form: str) -> tuple[str, str]:
+        value = self.file.table.get(key)
         if not isinstance(value, str):
-            raise self.file.error(f"{self.key} must be a text", self.key, fix=FORM)
+            raise self.file.error(f"{key} must be a text", key, fix=form)
         script, _, name = value.partition(":")
         if not script.endswith(".py") or ".." in Path(script).parts or Path(script).is_absolute():
-            problem = f"{self.key} names {script!r}, which is no script of this folder"
-            raise self.file.error(problem, self.key, fix=FORM)
+            raise self.file.error(f"{key} names {script!r}, which is no script of this folder", key, fix=form)
         return script, name.strip()
 
     def section(self, key: str) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from panglot.dialects.cog import pages, replicate, views
 from panglot.engine.call import Fault
+from panglot.errors import StartError
 from panglot.jobs.job import Webhook
 from panglot.packages.package import Package
 from panglot.settings import Settings
@@ -28,6 +31,7 @@ from panglot.web.json_fields import TOO_LONG
 JSON = b"application/json"
 PREDICTIONS = "/predictions"
 ONE = "/predictions/{prediction_id}"
+TRAININGS = "/trainings"
 FIELDS = ("id", "input", "webhook", "webhook_events_filter")
 OPENAPI = "application/vnd.oai.openapi+json"
 """What Panglot's own pages accept: they get the document that is there on every server."""
@@ -36,23 +40,40 @@ OTHER_ID = "other_id"
 RETAIN, RETAIN_ANSWERED = 600.0, 60.0
 """Seconds that a prediction is stored after its end, and where its client has waited for the answer."""
 HIDDEN = "**********"
-ENDS = ("completed", "failed", "cancelled", "expired")
+EVENTS = {
+    "start": ("started",), "output": ("output",), "logs": ("logs",),
+    "completed": ("completed", "failed", "cancelled", "expired"),
+}  # fmt: skip
+"""The platform's events of webhooks, and ours that each stands for."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """The routes of Cog's server; those of Replicate below /v1."""
-    shown_input = functools.partial(_input, package.options["secrets"])
-    chosen, created = functools.partial(options, shown_input), functools.partial(created_options, shown_input)
-    job = JobRoute(True, FIELDS, chosen, views.accepted, views.ended, views.webhook)
-    created_job = JobRoute(True, FIELDS, created, replicate.accepted, replicate.ended, replicate.webhook)
+    """The routes of Cog's server; those of Replicate below /v1. Raises StartError."""
+    address = str(getattr(settings, "upload_url", ""))
+    if address and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname):
+        raise StartError(f"upload_url {address!r} is no address", fix="--upload-url https://HOST/FOLDER/")
+    read = functools.partial(read_fields, package.options["secrets"], float(package.options["throttle"]))
+    created = functools.partial(created_options, read)
+    job, training = (
+        JobRoute(
+            True, FIELDS, functools.partial(options, read, kind), accepted=views.accepted, ended=views.ended,
+            webhook=views.webhook,
+        )
+        for kind in views.KINDS
+    )  # fmt: skip
+    created_job = JobRoute(
+        True, FIELDS, created, accepted=replicate.accepted, ended=replicate.ended, webhook=replicate.webhook
+    )
+    usual = dataclasses.replace(job, usual=JobOptions(is_job=False), unusual=("id", "webhook"))
     routes = [
-        InferRoute(PREDICTIONS, PREDICTIONS, job=job),
+        InferRoute(PREDICTIONS, PREDICTIONS, job=usual),
         InferRoute(ONE, PREDICTIONS, methods=("PUT",), target=PREDICTIONS, job=job),
         InferRoute("/v1/predictions", "/v1/predictions", target=PREDICTIONS, job=created_job),
         InferRoute("/v1/models/{owner}/{name}/predictions", "/v1/predictions", target=PREDICTIONS, job=created_job),
     ]
     shown = [
         Page("/", PUBLIC, pages.root, unless="text/html"),
+        Page(pages.HEALTH, PUBLIC, pages.health_check),
         Page("/openapi.json", INFER, pages.openapi, unless=OPENAPI),
         Page(ONE + "/cancel", INFER, pages.cancel, methods=("POST",)),
         Page("/v1/predictions/{id}", INFER, replicate.show),
@@ -61,10 +82,12 @@ def contract(package: Package, settings: Settings) -> Contract:
         Page("/v1/models/{owner}/{name}", INFER, replicate.model_page),
         Page("/v1/models/{owner}/{name}/versions/{version}", INFER, replicate.version_page),
     ]
-    if package.options["healthcheck"]:
-        routes.append(InferRoute("/health-check", "/health-check", PUBLIC, ("GET",), without_body=True))
-    else:
-        shown.append(Page("/health-check", PUBLIC, pages.health_check))
+    if package.options["train"]:
+        routes += [
+            InferRoute(TRAININGS, TRAININGS, job=training),
+            InferRoute(TRAININGS + "/{prediction_id}", TRAININGS, methods=("PUT",), target=TRAININGS, job=training),
+        ]
+        shown.append(Page(TRAININGS + "/{prediction_id}/cancel", INFER, pages.cancel_training, methods=("POST",)))
     return Contract(
         routes=tuple(routes), error=error, pages=tuple(shown), unknown=unknown, token_forms=(TokenForm("Token"),)
     )
@@ -73,16 +96,27 @@ def contract(package: Package, settings: Settings) -> Contract:
 # Jobs
 
 
-ShownInput = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Given the fields of a request, what the dialect stores of its inputs."""
+class Given(NamedTuple):
+    """What the fields of a request say about its job."""
+
+    own: dict[str, Any]
+    """What the dialect stores of the inputs."""
+    webhook: Webhook | None
 
 
-def options(shown_input: ShownInput, request: JobRequest) -> JobOptions:
+ReadFields = Callable[[Mapping[str, Any]], Given]
+
+
+def read_fields(secrets: tuple[str, ...] | None, throttle: float, fields: Mapping[str, Any]) -> Given:
+    return Given(_input(secrets, fields), _webhook(fields, throttle))
+
+
+def options(read: ReadFields, kind: str, request: JobRequest) -> JobOptions:
     """A prediction is a job where it has an id, by which it can be cancelled; where its client does not wait; and
     where somebody is called back. All others, and those whose events are read, are ordinary calls. Raises
     RouteRefused."""
     name = request.path_values.get("prediction_id") or request.fields.get("id")
-    webhook = _webhook(request.fields)
+    given_own, webhook = read(request.fields)
     reads_events = "text/event-stream" in request.headers.get("accept", "")
     if reads_events or (not name and webhook is None and not request.respond_async):
         return JobOptions(is_job=False)
@@ -92,29 +126,30 @@ def options(shown_input: ShownInput, request: JobRequest) -> JobOptions:
     if name and not isinstance(name, str):
         raise RouteRefused(Fault(422, OTHER_ID, "the id of a prediction is a text"))
     return JobOptions(
-        wait=0.0 if request.respond_async else FOREVER,
+        wait=min(request.wait or 0.0, replicate.LONGEST_WAIT) if request.respond_async else FOREVER,
         # A client with an id can come again for the answer, or cancel the prediction by its id.
         attached=not name and not request.respond_async,
-        key=views.key(name) if name else None,
+        key=views.key(name, kind) if name else None,
         any_request=True,
         retain=RETAIN,
         retain_answered=RETAIN_ANSWERED,
         webhook=webhook,
-        own={"id": name or "", **shown_input(request.fields)},
+        own={"id": name or "", **given_own},
     )
 
 
-def created_options(shown_input: ShownInput, request: JobRequest) -> JobOptions:
+def created_options(read: ReadFields, request: JobRequest) -> JobOptions:
     """A prediction of Replicate's API is always a job; `Prefer: wait` waits for its end. Raises RouteRefused."""
     wait = request.wait
     if wait is None and "wait" in request.headers.get("prefer", "").replace(" ", "").split(","):
         wait = replicate.LONGEST_WAIT
+    given = read(request.fields)
     host, scheme = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", "http")
     return JobOptions(
         wait=min(wait or 0.0, replicate.LONGEST_WAIT),
         retain=RETAIN,
-        webhook=_webhook(request.fields),
-        own={"base": f"{scheme}://{host}", **shown_input(request.fields)},
+        webhook=given.webhook,
+        own={"base": f"{scheme}://{host}", **given.own},
     )
 
 
@@ -129,14 +164,14 @@ def _input(secrets: tuple[str, ...] | None, fields: Mapping[str, Any]) -> dict[s
     return {"input": {name: HIDDEN if name in secrets and value else value for name, value in given.items()}}
 
 
-def _webhook(fields: Mapping[str, Any]) -> Webhook | None:
-    """Whom to call back, and when: the platform's `start` and `completed`."""
+def _webhook(fields: Mapping[str, Any], throttle: float) -> Webhook | None:
+    """Whom to call back, and of what: of all that the platform tells, unless the request chooses."""
     url, events = fields.get("webhook"), fields.get("webhook_events_filter")
     if not isinstance(url, str) or not url:
         return None
-    wanted = events if isinstance(events, list) and events else ["start", "completed"]
-    told = (("started",) if "start" in wanted else ()) + (ENDS if "completed" in wanted else ())
-    return Webhook(url, told) if told else None
+    wanted = events if isinstance(events, list) and events else list(EVENTS)
+    told = tuple(event for name, ours in EVENTS.items() if name in wanted for event in ours)
+    return Webhook(url, told, throttle) if told else None
 
 
 # Errors

@@ -1,4 +1,4 @@
-"""The cog dialect: cog.yaml that names a predictor, or a script with a class over `cog.BasePredictor`."""
+"""The cog dialect: cog.yaml that names a predictor, or a script with a subclass of `cog.BasePredictor`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from panglot.dialects.cog.predictor import PredictorCode
 from panglot.errors import StartError, near
 from panglot.packages.package import Package
 
-LOOKS_FOR = "cog.yaml with predict: or run:, or a script with a class over cog.BasePredictor"
+LOOKS_FOR = "cog.yaml with predict: or run:, or a script with a subclass of cog.BasePredictor"
 USUAL = ("predict.py", "run.py")
 MOST_SCRIPTS = 100
+THROTTLE = "COG_THROTTLE_RESPONSE_INTERVAL"
+"""Seconds between two webhooks about a prediction that runs."""
 FETCH_BYTES = 256 << 20
 """The largest file that a request may name by its address, unless a setting says otherwise."""
 
@@ -51,6 +53,17 @@ def _without_config(folder: Path) -> PredictorCode | None:
     return codes[0] if codes else None
 
 
+def _seconds(given: str) -> float:
+    """Raises StartError for what is no number."""
+    try:
+        seconds = float(given or 0.5)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= 3600.0:
+        raise StartError(f"{THROTTLE}={given}: must be seconds, from 0 to 3600", fix="correct it, or unset it")
+    return seconds
+
+
 def _package(folder: Path, code: PredictorCode, config: Config | None) -> Package:
     shown = code.script.relative_to(folder)
     named = (f"{configs.NAME}:{config.file.line(config.key)} names it",) if config is not None else ()
@@ -78,6 +91,8 @@ def _package(folder: Path, code: PredictorCode, config: Config | None) -> Packag
             "class": code.name,
             "secrets": code.secrets,
             "concurrency": concurrency,
+            "train": config.trainer if config is not None else None,
+            "throttle": _seconds(os.environ.get(THROTTLE, "")),
             "healthcheck": b"healthcheck" in code.script.read_bytes(),
         },
         environment={name: os.environ.get(name) or value for name, value in environment.items()},

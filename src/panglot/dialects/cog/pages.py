@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from starlette.requests import Request
@@ -10,17 +11,29 @@ from starlette.responses import Response
 from panglot.dialects.cog import views
 from panglot.engine import interface as states
 from panglot.engine.call import Fault
+from panglot.web import questions
 from panglot.web.contract import RouteRefused
 from panglot.web.job_contract import ClientJobs, JobState
 from panglot.web.models import Model
+from panglot_worker.line import wire
 
 VERSION = "0.23.1"
 """The version of Cog whose behaviour this is."""
+HEALTH = "/health-check"
+READY, BUSY, UNHEALTHY = "READY", "BUSY", "UNHEALTHY"
+PATIENCE = 5.0
+"""Seconds that the script's own check may take."""
+TOO_SLOW = "Healthcheck failed: user-defined healthcheck timed out after 5.0 seconds"
 
 
 def root(model: Model, request: Request) -> Response:
     """Where everything is, as the original tells it; the server is not shut down by a request."""
     prediction = "/predictions/{prediction_id}"
+    training = "/trainings/{training_id}"
+    trains = {
+        "trainings_cancel_url": training + "/cancel", "trainings_idempotent_url": training,
+        "trainings_url": "/trainings",
+    }  # fmt: skip
     return json_answer(
         {
             "cog_version": VERSION,
@@ -30,21 +43,43 @@ def root(model: Model, request: Request) -> Response:
             "predictions_cancel_url": prediction + "/cancel",
             "predictions_idempotent_url": prediction,
             "predictions_url": "/predictions",
+            **(trains if model.package.options["train"] else {}),
         }
     )
 
 
-def health_check(model: Model, request: Request) -> Response:
-    """Always 200: the status is in the body."""
-    workers = model.engine.workers()
-    ready = [worker for worker in workers if worker["state"] == "ready"]
-    # One that sleeps takes predictions as well: the first one wakes it.
-    named = {states.READY: "READY", states.ASLEEP: "READY", states.DRAINING: "DEFUNCT"}
-    status = named.get(model.engine.state, "STARTING")
-    if status == "READY" and ready and all(worker["in_flight"] for worker in ready):
-        status = "BUSY"
+async def health_check(model: Model, request: Request) -> Response:
+    """Always 200: the status is in the body. While predictions run, the script's own check is not called."""
+    status, error = await _status(model), ""
+    if status == READY and model.package.options["healthcheck"]:
+        status, error = await _own_status(model)
     setup = platform(model).get("setup") or {"started_at": None, "status": "starting", "logs": ""}
-    return json_answer({"status": status, "setup": setup, "version": {"cog": VERSION}})
+    told = {"user_healthcheck_error": error} if error else {}
+    return json_answer({"status": status, "setup": setup, "version": {"cog": VERSION}, **told})
+
+
+async def _status(model: Model) -> str:
+    """What the server knows without the script. A model that sleeps takes predictions: the first one wakes it."""
+    named = {states.READY: READY, states.ASLEEP: READY, states.DRAINING: "DEFUNCT"}
+    status = named.get(model.engine.state, "STARTING")
+    ready = [worker for worker in await model.workers() if worker["state"] == "ready"]
+    slots = int(platform(model).get("slots") or 1)
+    return BUSY if status == READY and ready and all(worker["in_flight"] >= slots for worker in ready) else status
+
+
+async def _own_status(model: Model) -> tuple[str, str]:
+    """What the script's own check says, and why it is not well."""
+    if model.engine.state == states.ASLEEP:
+        return READY, ""
+    try:
+        told = json.loads(await questions.ask(model, wire.Head(route=HEALTH.encode(), method=b"GET"), PATIENCE))
+    except TimeoutError:
+        # No prediction has kept it waiting: a worker was free when it was asked.
+        return UNHEALTHY, TOO_SLOW
+    except RouteRefused as refused:
+        status = await _status(model)
+        return (status, "") if status != READY else (UNHEALTHY, f"Healthcheck failed: {refused.fault.message}")
+    return str(told["status"]), str(told.get("user_healthcheck_error") or "")
 
 
 def openapi(model: Model, request: Request) -> Response:
@@ -56,8 +91,16 @@ def openapi(model: Model, request: Request) -> Response:
 
 async def cancel(model: Model, request: Request) -> Response:
     """Cancel a prediction by the id that its client has chosen, or that it was given."""
+    return await _cancelled(model, request, views.PREDICTION)
+
+
+async def cancel_training(model: Model, request: Request) -> Response:
+    return await _cancelled(model, request, views.TRAINING)
+
+
+async def _cancelled(model: Model, request: Request, kind: str) -> Response:
     jobs = own_jobs(model, request)
-    state = await find(jobs, request.path_params["prediction_id"])
+    state = await find(jobs, request.path_params["prediction_id"], kind)
     if state is None:
         return json_answer({}, 404)
     await jobs.cancel(state.job.id)
@@ -71,9 +114,9 @@ def own_jobs(model: Model, request: Request) -> ClientJobs:
     return model.jobs.of(request)
 
 
-async def find(jobs: ClientJobs, name: str) -> JobState | None:
-    """The prediction of a name: of the client's choice, or the id of the job."""
-    return await jobs.by_key(views.key(name)) or await jobs.find(name)
+async def find(jobs: ClientJobs, name: str, kind: str = views.PREDICTION) -> JobState | None:
+    """The prediction or training of a name: of the client's choice, or the id of the job."""
+    return await jobs.by_key(views.key(name, kind)) or await jobs.find(name)
 
 
 def platform(model: Model) -> dict[str, Any]:

@@ -51,6 +51,10 @@ def by_name(script: Path, name: str) -> PredictorCode:
         return PredictorCode(script, wanted, own[wanted].lineno, secrets=_secrets(own[wanted]))
     line = bound_elsewhere(tree).get(wanted, 0)
     if not line:
+        there = next((usual for usual in (*USUAL, *defined) if usual in defined), "")
+        if there:
+            message = f"there is no class or function {wanted} in it; there is {there}"
+            raise StartError(message, file=str(script), fix=f"name {script.name}:{there} in cog.yaml")
         raise StartError(f"there is no class or function {wanted} in it", file=str(script), fix=f"class {wanted}")
     return PredictorCode(script, wanted, line)
 

@@ -39,7 +39,7 @@ def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:
 
 
 def webhook(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
-    return views.body(state, answer, _more(state.job))
+    return views.body(state, answer, {**_more(state.job), **views.so_far(state, answer)})
 
 
 # Pages
@@ -54,7 +54,7 @@ async def show(model: Model, request: Request) -> Response:
     answer = await jobs.answer(state.job.id) if state.job.is_ended else None
     more = _more(state.job)
     if not state.job.is_ended and state.parts:
-        more["output"] = [chunk for part in await jobs.parts(state.job.id) if (chunk := _chunk(part)) is not None]
+        more["output"] = [chunk for part in await jobs.parts(state.job.id) if (chunk := views.chunk(part)) is not None]
     return Response(views.body(state, answer, more), media_type="application/json")
 
 
@@ -83,7 +83,7 @@ async def _events(jobs: ClientJobs, name: str) -> AsyncIterator[bytes]:
         parts = await jobs.parts(name, sent)
         for part in parts:
             sent += 1
-            chunk = _chunk(part)
+            chunk = views.chunk(part)
             if chunk is not None:
                 yield _event(
                     "output", f"{state.job.attempts}:{sent}", chunk if isinstance(chunk, str) else _text(chunk)
@@ -98,11 +98,6 @@ async def _events(jobs: ClientJobs, name: str) -> AsyncIterator[bytes]:
                 yield _event("error", "error", _text({"detail": final["error"]}))
             reason = {"canceled": {"reason": "canceled"}, "failed": {"reason": "error"}}.get(final["status"], {})
             yield _event("done", "done", _text(reason))
-
-
-def _chunk(part: bytes) -> Any:
-    """The output that an event of the worker has; None for other events."""
-    return json.loads(part[len(views.OUTPUT) :])["chunk"] if part.startswith(views.OUTPUT) else None
 
 
 def _event(kind: str, name: str, text: str) -> bytes:

@@ -11,8 +11,11 @@ TEMPLATES = {
             "predict.py": "the script: a class with setup and predict",
             "words.json": "what it has learned",
             "request.json": "a request to send",
-            "README.md": "how to serve and call it",
         },
         call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/predictions",
+        title="A predictor of Cog, as Replicate runs it",
+        sends="request.json",
+        check='answer["output"]["label"] == "friendly"',
+        answer='{"input":..."output":{"label":"friendly",...}...}',
     )
 }

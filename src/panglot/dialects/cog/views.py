@@ -14,13 +14,14 @@ from panglot.web.job_contract import JobState, PlatformAnswer, StoredAnswer
 from panglot.web.jobs.views import moment, own_of
 
 JSON = b"application/json"
+PREDICTION, TRAINING = KINDS = ("prediction", "training")
 OUTPUT, COMPLETED = b"event: output\ndata: ", b"event: completed\ndata: "
 """What the events of a predictor that yields its outputs begin with."""
 
 
-def key(name: str) -> str:
-    """The key of a job whose client has chosen the id of its prediction."""
-    return f"prediction:{name}"
+def key(name: str, kind: str = PREDICTION) -> str:
+    """The key of a job whose client has chosen the id of its prediction, or of its training."""
+    return f"{kind}:{name}"
 
 
 def shown_id(job: Job) -> str:
@@ -97,4 +98,17 @@ def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:
 
 
 def webhook(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
-    return body(state, answer)
+    return body(state, answer, so_far(state, answer))
+
+
+def so_far(state: JobState, answer: StoredAnswer | None) -> dict[str, Any]:
+    """What a running prediction has yielded, where its answer comes in parts."""
+    if answer is None or not answer.ends or state.job.is_ended:
+        return {}
+    parts = (answer.part(number) for number in range(len(answer.ends)))
+    return {"output": [given for part in parts if (given := chunk(part)) is not None]}
+
+
+def chunk(part: bytes) -> Any:
+    """The output that an event of the worker has; None for other events."""
+    return json.loads(part[len(OUTPUT) :])["chunk"] if part.startswith(OUTPUT) else None

@@ -17,6 +17,7 @@ from panglot.dialects.evals.layout import CONFIG, ScriptPlace
 from panglot.errors import StartError
 from panglot.packages.source import unreadable
 from panglot.settings import suggestion, tomlfile
+from panglot.terminal.text import counted
 from panglot_worker.files.package_files import UnreadableFile, json_value
 
 MODEL_FOLDERS = ("model_files", "models")
@@ -87,7 +88,9 @@ def _folders(where: ScriptPlace, layers: _Layers) -> None:
             folder = path / name
             if folder.is_dir() and not (folder / "__init__.py").exists() and "model_files" not in layers.values:
                 layers.values["model_files"] = files_in(folder)
-                layers.reasons.append(f"model_files are the {len(layers.values['model_files'])} files of {name}/")
+                layers.reasons.append(
+                    f"model_files are {counted(len(layers.values['model_files']), 'file')} of {name}/"
+                )
         if (path / CUSTOM_FOLDER).is_dir() and "custom_files" not in layers.values:
             layers.values["custom_files"] = files_in(path / CUSTOM_FOLDER)
 

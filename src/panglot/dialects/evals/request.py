@@ -1,11 +1,11 @@
-"""evals scripts take the platform's JSON, a list of it as a batch, or a file, which goes into a data URI."""
+"""evals scripts take JSON of the platform, a list of it as a batch, a form with files, or a file for a data URI."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.inputs.base import About, Base64, ClientRequest, File, Given, Json
+from panglot.inputs.base import About, Base64, ClientRequest, File, Given, Json, form_of
 
 BATCH = "/v1/batch"
 PREFIX = "data:application/octet-stream;base64,"
@@ -19,6 +19,9 @@ def make_request(about: About, given: Given) -> ClientRequest:
         return ClientRequest(about.path, Json(_with_uri(given.value)))
     if isinstance(given.value, list) and all(_is_request(entry) for entry in given.value):
         return ClientRequest(BATCH, Json([_with_uri(entry) for entry in given.value]))
+    form = form_of(given.value)
+    if form is not None:
+        return ClientRequest(about.path, form)
     raise StartError(
         f"{given.name}: this is no request of evals",
         fix='write {"data": {"uri": "..."}, "params": {}}, or give the file that is to be looked at',

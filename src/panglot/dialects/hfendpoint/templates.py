@@ -11,8 +11,12 @@ TEMPLATES = {
             "weights.json": "what it has learned",
             "request.json": "a request to send",
             "requirements.txt": "what to install for it",
-            "README.md": "the model's card, and how to serve and call it",
         },
         call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/",
+        title="A handler for Hugging Face Inference Endpoints",
+        sends="request.json",
+        check='answer[0]["label"] == "friendly"',
+        answer='[{"label":"friendly","score":0.9478}]',
+        card="---\npipeline_tag: text-classification\nwidget:\n  - text: What a lovely day, thank you!\n---\n\n",
     )
 }

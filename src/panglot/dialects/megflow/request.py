@@ -9,7 +9,7 @@ from urllib.parse import quote
 from panglot.errors import StartError
 from panglot.inputs.base import OCTETS, About, ClientRequest, Given, Json, Nothing, Whole, media_type
 
-HOW_TO = "put a picture in the folder of the graph"
+HOW_TO = "put an image into the folder of the graph"
 
 
 def make_request(about: About, given: Given) -> ClientRequest:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from panglot.dialects.mlflow.folder import FLAVOR, ModelFolder
+from panglot.packages.lfs_pointers import is_pointer
 from panglot.packages.source import parse
-from panglot_worker.files.package_files import UnreadableFile, beginning
 
 JAVA = {"mlflow.spark": "Spark", "mlflow.h2o": "H2O"}
 """Loaders that start a Java machine."""
-POINTER = b"version https://git-lfs"
 FILE_KEYS = ("data", "model_path", "code", "python_model")
 """Keys of the flavor that name files of the folder."""
 
@@ -58,13 +56,6 @@ def _check_file(model: ModelFolder, keys: tuple[str, ...], name: str) -> None:
         raise model.file.error(f"MLmodel names {name}, and the folder has no such thing", *where, fix=fix)
     if not os.path.realpath(path).startswith(os.path.realpath(model.folder) + os.sep):
         return
-    if path.is_file() and _is_pointer(path):
+    if path.is_file() and is_pointer(path):
         problem = f"{name} is a pointer of Git LFS and not the file"
         raise model.file.error(problem, *where, fix="run git lfs pull")
-
-
-def _is_pointer(path: Path) -> bool:
-    try:
-        return beginning(path, len(POINTER)) == POINTER
-    except (OSError, UnreadableFile):
-        return False

@@ -14,12 +14,15 @@ TEMPLATES = {
             "input_example.json": "its input alone",
             "requirements.txt": "what to install for it",
             "python_env.yaml": "the same, as mlflow writes it",
-            "README.md": "how to serve and call it",
         },
         call=(
             "curl -H 'Content-Type: application/json' -d @{folder}/serving_input_example.json "
             "http://127.0.0.1:8080/invocations"
         ),
         prepare="pip install -r {folder}/requirements.txt",
+        title="A model that MLflow has saved",
+        sends="serving_input_example.json",
+        check='answer["predictions"][0]["label"] == "friendly"',
+        answer='{"predictions": [{"label": "friendly", "score": 0.9478},...',
     )
 }

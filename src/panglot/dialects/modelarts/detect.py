@@ -131,7 +131,7 @@ def _reasons(files: Files, known: configs.Config, engine: engines.Engine, what: 
     name = str(files.script.relative_to(files.root))
     if not what.name:
         return (f"{name} is a script of ModelArts",)
-    return (f"{name}:{what.line} defines {what.name} over {what.base}",)
+    return (f"{name}:{what.line} defines class {what.name}({what.base})",)
 
 
 def _settings_file(files: Files) -> Path | None:

@@ -68,7 +68,7 @@ def detect(path: Path) -> Package | None:
 
 
 def _alone(chosen: dict[str, Any]) -> list[str]:
-    return [f"requests share no runs of the model: {chosen['single']}"] if chosen.get("single") else []
+    return [f"requests are not batched: {chosen['single']}"] if chosen.get("single") else []
 
 
 def _script_in(folder: Path) -> Path | None:

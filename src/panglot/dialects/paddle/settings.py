@@ -14,7 +14,7 @@ class Settings(settings.Settings):
     """All settings of a Paddle package."""
 
     entry: str = setting(
-        "", "what answers a request, the engine's class or the driver's name, instead of choosing", "str",
+        "", "the engine's class or the function that answers requests, if Panglot should not choose", "str",
         metavar="NAME",
     )  # fmt: skip
     onednn: bool = setting(True, "the CPU kernels of oneDNN; Paddle 3.3 fails with them on nets that upsample", "bool")

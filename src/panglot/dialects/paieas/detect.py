@@ -1,4 +1,4 @@
-"""The paieas dialect: a script with a class over `allspark.BaseProcessor`, alone or beside the service's app.json."""
+"""The paieas dialect: a script with a subclass of `allspark.BaseProcessor`, alone or beside the service's app.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from panglot.errors import StartError, near
 from panglot.packages.package import Package, config_beside, outside
 
 LOOKS_FOR = (
-    "a script with a class over allspark.BaseProcessor: the processor_entry of app.json, app.py, or the only one"
+    "a script with a subclass of allspark.BaseProcessor: the processor_entry of app.json, app.py, or the only one"
 )
 SCRIPT = "app.py"
 KEEPALIVE = 5000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from panglot.dialects import looks_for
+from panglot.dialects import archive_endings, looks_for
 from panglot.dialects.plain import openai_functions
 from panglot.dialects.plain.request_use import uses_requests
 from panglot.dialects.plain.routes import PREDICT, Route
@@ -47,6 +47,8 @@ def detect(path: Path) -> Package | None:
         script=script,
         dialect="plain",
         entry=entry or next(iter([*(route.function for route in routes), *lines])),
+        takes=_beside(tree, entry, "preprocess"),
+        gives=_beside(tree, entry, "postprocess"),
         reasons=tuple(reasons),
         config=config,
         options={
@@ -58,6 +60,13 @@ def detect(path: Path) -> Package | None:
             "pictures": "chat" in lines and names_pictures(tree),
         },
     )
+
+
+def _beside(tree: ast.Module, entry: str, name: str) -> str:
+    """The function of this name beside the entry, with its class; empty where there is none."""
+    owner = entry.rpartition(".")[0]
+    body = methods_of_model(tree) if owner else tree.body
+    return f"{owner}.{name}".lstrip(".") if entry and name in functions(body) else ""
 
 
 def find_routes(tree: ast.Module, script: Path, config: Path | None) -> list[Route]:
@@ -81,10 +90,14 @@ def _script_in(folder: Path) -> Path:
         return folder / "model.py"
     scripts = sorted(folder.glob("*.py"))
     if not scripts:
+        archive = next((file for file in sorted(folder.iterdir()) if file.name.endswith(archive_endings())), None)
+        if archive is not None:
+            problem = f"there is no script in this folder, but an archive, {archive.name}"
+            raise StartError(problem, file=str(folder), fix=f"panglot serve {near(str(archive))}")
         raise StartError(
             f"there is nothing to serve in this folder. What is looked for:\n{looks_for()}\n",
             file=str(folder),
-            fix="panglot new plain DIR writes a package to start from",
+            fix="panglot new text DIR writes a package to start from",
         )
     candidates = [script for script in scripts if _has_entry(script)] or [
         script for script in scripts if _has_routes(script)

@@ -32,9 +32,11 @@ HOSTED = "/v2/{endpoint}"
 FIELDS = ("input", "policy", "webhook")
 WAIT, LEAST_WAIT, MOST_WAIT = 90.0, 1.0, 300.0
 """Seconds that /runsync waits for the end of a job: without `?wait=`, and the limits of that."""
-RETAIN, RETAIN_SYNC, RETAIN_ANSWERED = 1800.0, 60.0, 1.0
+RETAIN, RETAIN_SYNC, RETAIN_ANSWERED = 1800.0, 60.0, 0.0
 """Seconds that a job is stored after its end: of /run, of /runsync, and of /runsync where the client has the answer."""
 DAY, WEEK = 86400.0, 7 * 86400.0
+USUAL_SYNC = JobOptions(wait=WAIT, attached=True, lifetime=DAY, retain=RETAIN_SYNC, retain_answered=RETAIN_ANSWERED)
+"""How a request of /runsync becomes a job that says nothing about it."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
@@ -68,6 +70,9 @@ def _job_route(waits: bool) -> JobRoute:
         always=True,
         fields=FIELDS,
         options=_sync_options if waits else _options,
+        usual=USUAL_SYNC if waits else None,
+        unusual=("policy", "webhook"),
+        lifetime_ends_run=True,
         accepted=views.accepted,
         ended=views.ended,
         webhook=lambda state, event, answer: views.body(state, answer),
@@ -83,6 +88,9 @@ def _options(request: JobRequest) -> JobOptions:
 
 def _sync_options(request: JobRequest) -> JobOptions:
     """The same for /runsync, where the worker itself says what is wrong with a body. Raises RouteRefused."""
+    if request.respond_async:
+        # As by /run.
+        return _with_policy(request, retain=RETAIN, wait=min(request.wait or 0.0, WAIT))
     given = request.query.get("wait", "")
     wait = min(max(int(given) / 1000, LEAST_WAIT), MOST_WAIT) if given.isdecimal() else WAIT
     # A client that leaves before the answer has no id to ask for, unless it names the job by a key of its own.

@@ -15,6 +15,8 @@ from panglot.packages.package import Package
 LOOKS_FOR = "a script that calls runpod.serverless.start: handler.py, rp_handler.py or main.py, also in src"
 USUAL = ("handler.py", "rp_handler.py", "src/handler.py", "src/rp_handler.py", "main.py", "src/main.py")
 """The entry, where several scripts start a worker and no Dockerfile names one."""
+HANDLERS = USUAL[:4]
+"""Names that say that there is a handler in a script."""
 FOLDERS = (".", "src")
 MOST_SCRIPTS = 100
 ROOT_FILES = (dockerfile.NAME, "test_input.json", ".runpod", "requirements.txt")
@@ -30,6 +32,9 @@ def detect(path: Path) -> Package | None:
         return None
     image = dockerfile.read(folder)
     worker = script.find(path) if path.is_file() else _entry(folder, image)
+    if worker is None:
+        for name in HANDLERS:
+            script.check_not_forgotten(folder / name)
     return _package(folder, worker, image, path.is_dir()) if worker is not None else None
 
 

@@ -75,10 +75,10 @@ async def retry(model: Model, request: Request) -> Response:
     return _json({"id": views.shown_id(again.job), "status": views.status(again.job)})
 
 
-def health(model: Model, request: Request) -> Response:
+async def health(model: Model, request: Request) -> Response:
     """How many jobs are stored by their states, and what the workers do."""
-    counts = _jobs(model).counts()
-    workers = model.engine.workers()
+    counts = await _jobs(model).counts()
+    workers = await model.workers()
     ready = [worker for worker in workers if worker["state"] == "ready"]
     running = [worker for worker in ready if worker["in_flight"]]
     told = {

@@ -43,6 +43,17 @@ def find(path: Path) -> WorkerScript | None:
     return WorkerScript(path, call.lineno, handler, tree)
 
 
+def check_not_forgotten(path: Path) -> None:
+    """Raise StartError for a script with a handler of this platform that never hands it over."""
+    if MODULE.encode() not in content_if_any(path):
+        return
+    tree = parse(path)
+    handlers = [node for node in tree.body if isinstance(node, Function) and node.name == "handler"]
+    if handlers and any(_names_of_start(tree)):
+        message = "it imports runpod, and never calls runpod.serverless.start"
+        raise StartError(message, file=str(path), line=handlers[0].lineno, fix=FORM)
+
+
 def _names_of_start(tree: ast.Module) -> Iterator[str]:
     """What a script calls the platform's function, by its imports."""
     for node in ast.walk(tree):

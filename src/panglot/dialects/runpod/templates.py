@@ -10,8 +10,11 @@ TEMPLATES = {
             "handler.py": "the script: a handler, and the call that starts the worker",
             "words.json": "what it has learned",
             "test_input.json": "a request to send",
-            "README.md": "how to serve and call it",
         },
         call="curl -H 'Content-Type: application/json' -d @{folder}/test_input.json http://127.0.0.1:8080/runsync",
+        title="A serverless worker of RunPod",
+        sends="test_input.json",
+        check='answer["output"]["label"] == "friendly"',
+        answer='{"delayTime":..."status":"COMPLETED",..."output":{"label":"friendly",...}}',
     )
 }

@@ -10,6 +10,8 @@ import json
 import re
 from typing import Any
 
+import orjson
+
 from panglot.jobs.job import CANCELLED, DELAYED, DONE, EXPIRED, FAILED, INTERRUPTED, QUEUED, RUNNING, Job
 from panglot.web.job_contract import JobState, PlatformAnswer, StoredAnswer
 
@@ -94,8 +96,11 @@ def joined(told: dict[str, Any], rest: bytes) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    # A script's progress may hold lone surrogates, which UTF-8 cannot.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # A script's progress may hold lone surrogates, which UTF-8 cannot, and numbers of any size.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 # Answers of the routes

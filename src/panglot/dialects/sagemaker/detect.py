@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from panglot.dialects.sagemaker import entry as entries
 from panglot.dialects.sagemaker import flavor as flavors
-from panglot.dialects.sagemaker import model_data, variables
+from panglot.dialects.sagemaker import model_data, pipeline, variables
 from panglot.dialects.sagemaker.entry import Entry
 from panglot.dialects.sagemaker.flavor import GENERIC, Flavor
 from panglot.dialects.sagemaker.settings import Settings
@@ -21,7 +21,8 @@ from panglot.packages.source import functions, imported, texts_beginning
 
 LOOKS_FOR = (
     "code/inference.py, inference.py or another script with model_fn(model_dir), transform_fn, or input_fn and "
-    "predict_fn; a model's folder without a script needs --flavor"
+    "predict_fn; handler_service.py with a subclass of DefaultHandlerService; a model's folder without a script needs "
+    "--flavor; pipeline.json with Containers"
 )
 ROOT = "/opt/ml/model"
 FIXED = re.compile(rf"({ROOT})(?=/|$)")
@@ -31,6 +32,9 @@ CHOSEN = ("flavor", "entry_point", "model_data")
 
 def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
     """The package; None for other files; StartError for a package of this platform that cannot work."""
+    chain = pipeline.package(path)
+    if chain is not None:
+        return chain
     chosen = {name: str(given.get(name) or "") for name in CHOSEN}
     entry = entries.find(path, chosen["entry_point"] or os.environ.get(variables.PROGRAM, ""))
     if entry is None and (not path.is_dir() or not chosen["flavor"]):
@@ -59,6 +63,7 @@ def _package(entry: Entry | None, root: Path, path: Path, chosen: Mapping[str, s
         options={
             "flavor": flavor.name,
             "has_script": entry is not None,
+            "is_service": entry is not None and entry.is_service,
             "model_dir": str(folder),
             "functions": sorted(entry.names) if entry is not None else [],
             "accept": os.environ.get(variables.ACCEPT, ""),
@@ -66,7 +71,9 @@ def _package(entry: Entry | None, root: Path, path: Path, chosen: Mapping[str, s
             "task": os.environ.get("HF_TASK", ""),
             "chosen": dict(chosen),
         },
-        environment=variables.for_script(entry.script if entry is not None else None, code, folder, os.environ),
+        environment=variables.for_script(
+            entry.script if entry is not None and not entry.is_service else None, code, folder, os.environ
+        ),
         facts={
             "container": [flavor.name],
             "model_folder": [near(str(folder))],
@@ -88,6 +95,8 @@ def _name(path: Path, root: Path, script: Path) -> str:
 def _called(entry: Entry | None) -> str:
     if entry is None:
         return "the container's defaults"
+    if entry.is_service:
+        return entry.script.stem
     if entry.has_handlers:
         return "input_handler, output_handler" if entries.HANDLERS[0] in entry.names else "handler"
     if "transform_fn" in entry.names:
@@ -105,7 +114,7 @@ def _flavor(entry: Entry | None, folder: Path, named: str) -> Flavor:
 
 def _check(entry: Entry | None, flavor: Flavor) -> None:
     """Raises StartError for functions that no container stands in for."""
-    if entry is None or entry.has_handlers or entry.is_open:
+    if entry is None or entry.is_service or entry.has_handlers or entry.is_open:
         return
     missing = [name for name in NEEDED if name not in entry.names]
     if "transform_fn" in entry.names:
@@ -142,8 +151,15 @@ def _in_scripts(entry: Entry, inside: str) -> Iterator[FixedPath]:
             yield FixedPath(match.string, script.name, line, ROOT, inside)
 
 
+def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
+    """The package among these models, each with its name and version. Raises StartError."""
+    return pipeline.join(package, models) if "pipeline" in package.options else package
+
+
 def arrange(package: Package, settings: Settings) -> Package:
     """The package by what panglot.toml chooses; flags and variables were known before."""
+    if "pipeline" in package.options:
+        return package
     chosen = {name: str(getattr(settings, name)) for name in CHOSEN}
     if chosen == package.options["chosen"]:
         return package
@@ -151,5 +167,5 @@ def arrange(package: Package, settings: Settings) -> Package:
     if entry is None:
         entry = entries.find(package.script, "") if package.script.is_file() else None
     anew = _package(entry, package.root, package.root, chosen)
-    same = ("name", "config", "worker_half", "archive", "arguments", "defaults")
+    same = ("name", "config", "worker_half", "archive", "unpacked", "arguments", "defaults")
     return dataclasses.replace(anew, **{name: getattr(package, name) for name in same})

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from panglot.errors import StartError, near
-from panglot.packages.source import Function, bound_elsewhere, functions, parse
+from panglot.errors import StartError
+from panglot.packages.source import Function, bound_elsewhere, classes, functions, parse
 from panglot_worker.files.package_files import content_if_any
 
 DEFAULT = "inference.py"
@@ -34,7 +34,9 @@ FORMS = {
 }
 HANDLERS = ("input_handler", "output_handler")
 HANDLER = "handler"
-WORDS = (b"model_fn", b"transform_fn", b"input_fn", b"_handler", b"handler", b"predict_fn", b"output_fn")
+SERVICE, SERVICE_BASES = "handler_service.py", ("DefaultHandlerService", "HuggingFaceHandlerService")
+"""The name of a script that replaces the toolkit's service, and the classes that such a service is one of."""
+WORDS = (b"model_fn", b"transform_fn", b"input_fn", b"_handler", b"handler", b"Handler", b"predict_fn", b"output_fn")
 ESTIMATOR = ("features", "labels", "mode")
 """Arguments of a `model_fn` of TensorFlow's estimators, which is something else."""
 MOST_SCRIPTS = 200
@@ -64,6 +66,11 @@ class Entry:
     def has_handlers(self) -> bool:
         """Whether it is one of the TensorFlow Serving container."""
         return not {*ARGUMENTS} & self.names and ({*HANDLERS} <= self.names or HANDLER in self.names)
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is a service of its own, which the model server calls in place of the toolkit's."""
+        return self.script.name == SERVICE and _service(self.tree) is not None
 
     @property
     def is_open(self) -> bool:
@@ -108,9 +115,9 @@ def _named(path: Path, named: str) -> Entry | None:
 
 def _in_folder(folder: Path, root: Path) -> Entry | None:
     scripts = sorted(folder.glob("*.py"))[:MOST_SCRIPTS]
-    # The platform's default name comes first, whatever else could be meant.
-    for script in scripts:
-        if script.name == DEFAULT:
+    # A service calls what else is there; then the platform's default name comes first, whatever else could be meant.
+    for script in sorted(scripts, key=lambda script: script.name != SERVICE):
+        if script.name in (SERVICE, DEFAULT):
             entry = _entry(script, root, named="")
             if entry is not None:
                 return entry
@@ -137,6 +144,9 @@ def _entry(script: Path, root: Path, named: str) -> Entry | None:
 
 def _sign(tree: ast.Module, script: Path, is_named: bool) -> str:
     """What makes a script one of this platform; empty where it is none."""
+    service = _service(tree) if script.name == SERVICE else None
+    if service is not None:
+        return f"{script.name}:{service.lineno} defines the service {service.name}"
     defined, elsewhere = functions(tree.body), bound_elsewhere(tree)
     model = defined.get("model_fn")
     if model is not None and not _is_estimator(model):
@@ -159,6 +169,15 @@ def _sign(tree: ast.Module, script: Path, is_named: bool) -> str:
     if is_default and handler is not None and [argument.arg for argument in handler.args.args] == ["data", "context"]:
         return f"{script.name}:{handler.lineno} defines handler(data, context)"
     return ""
+
+
+def _service(tree: ast.Module) -> ast.ClassDef | None:
+    """The last class over a service of the toolkits."""
+    services = [
+        node for node in classes(tree)
+        if any(ast.unparse(base).rpartition(".")[2] in SERVICE_BASES for base in node.bases)
+    ]  # fmt: skip
+    return services[-1] if services else None
 
 
 def _is_estimator(model: Function) -> bool:
@@ -220,11 +239,10 @@ def _refuse_pipeline(path: Path) -> None:
             continue
         for line in _pipelines(parse(script)):
             raise StartError(
-                "this deploys an inference pipeline of SageMaker, several models in a row, which Panglot does not "
-                "serve yet",
+                "this deploys an inference pipeline of SageMaker, several models in a row, and is not one itself",
                 file=str(script),
                 line=line,
-                fix=f"serve each model of it: panglot serve {near(str(path))}/MODEL",
+                fix="put its models in one folder, beside them one with pipeline.json: panglot serve --models DIR",
             )
 
 

@@ -85,7 +85,7 @@ def _by_files(folder: Path) -> Flavor:
             return Flavor(SKLEARN, f"{name} is here")
         if name == "xgboost-model":
             return Flavor(XGBOOST, f"{name} is here")
-    return Flavor(GENERIC, "nothing tells of another container")
+    return Flavor(GENERIC, "nothing points to another container")
 
 
 def _is_transformer(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.engine.call import Fault
-from panglot.web.contract import AdminRoute, RouteRefused
+from panglot.web.contract import ADMIN, AdminRoute, RouteRefused
 from panglot.web.models import Model, ModelAdministration
 
 MODELS, MODEL = "/models", "/models/{model}"
@@ -26,6 +26,11 @@ def _described(model: Model) -> dict[str, str]:
 def listed(models: ModelAdministration, request: Request) -> Response:
     """All models that are loaded."""
     return _answer({"models": [_described(model) for model in models.models()]})
+
+
+def described(models: ModelAdministration, request: Request) -> Response:
+    """One model, as the list has it."""
+    return _answer(_described(models.find(request.path_params["model"])))
 
 
 async def load(models: ModelAdministration, request: Request) -> Response:
@@ -51,5 +56,6 @@ async def unload(models: ModelAdministration, request: Request) -> Response:
 ROUTES = (
     AdminRoute(MODELS, listed, methods=("GET",)),
     AdminRoute(MODELS, load, methods=("POST",)),
+    AdminRoute(MODEL, described, methods=("GET",), access=ADMIN),
     AdminRoute(MODEL, unload, methods=("DELETE",)),
 )

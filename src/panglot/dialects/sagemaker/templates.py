@@ -11,8 +11,11 @@ TEMPLATES = {
             "code/requirements.txt": "what to install for it",
             "weights.json": "what it has learned, in model_dir",
             "request.json": "a request to send",
-            "README.md": "how to serve and call it",
         },
         call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/invocations",
+        title="A script for an endpoint of SageMaker",
+        sends="request.json",
+        check='answer[0]["label"] == "friendly"',
+        answer='[{"label": "friendly", "score": 0.9478}, {"label": "unfriendly", "score": 0.1192}]',
     )
 }

@@ -151,7 +151,7 @@ def dry_run(folder: Path, package: Package, flags: dict[str, Any]) -> None:
 
     Ends the process with exit code 3 when something keeps it from being served.
     """
-    from panglot.cli.doctor import show
+    from panglot.cli.commands.doctor import show
     from panglot.tools.doctor.examining import examine
 
     # The package is served for a moment by a process of its own, which knows the command line's folder from here.

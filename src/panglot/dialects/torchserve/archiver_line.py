@@ -16,6 +16,7 @@ PROGRAM = "torch-model-archiver"
 PLACES = ("README*", "readme*", "*.md", "*.sh", "Makefile", "Dockerfile*")
 LARGEST = 1 << 20
 MOST_FILES = 50
+EXTRA = "extra_files"
 OPTIONS = {
     "--model-name": "model_name",
     "--version": "version",
@@ -27,6 +28,7 @@ OPTIONS = {
     "-r": "requirements_file",
     "--config-file": "config_file",
     "-c": "config_file",
+    "--extra-files": EXTRA,
 }
 PATHS = ("model_file", "serialized_file", "requirements_file", "config_file")
 
@@ -39,6 +41,8 @@ class ArchiverLine:
     """Its files are paths from the folder."""
     file: str
     line: int
+    extra: tuple[str, ...] = ()
+    """The further files and folders of the archive that are here, likewise."""
 
 
 def find(folder: Path) -> list[ArchiverLine]:
@@ -48,9 +52,13 @@ def find(folder: Path) -> list[ArchiverLine]:
     for file in list(dict.fromkeys(files))[:MOST_FILES]:
         text = content_if_any(file, LARGEST).decode("utf-8", "replace")
         for number, words in _commands(text):
-            manifest = _manifest(words, folder)
+            fields = _options(words)
+            manifest = _manifest(fields, folder)
             if manifest is not None:
-                lines.setdefault(manifest.handler, ArchiverLine(manifest, file.name, number))
+                extra = tuple(
+                    here for name in fields.get(EXTRA, "").split(",") if (here := _here(name.strip(), folder))
+                )
+                lines.setdefault(manifest.handler, ArchiverLine(manifest, file.name, number, extra))
     return list(lines.values())
 
 
@@ -66,9 +74,9 @@ def _commands(text: str) -> Iterator[tuple[int, list[str]]]:
         yield text.count("\n", 0, match.start()) + 1, words
 
 
-def _manifest(words: list[str], folder: Path) -> Manifest | None:
-    """What a call says. None where it names no handler, or one that is neither a file here nor a plain name."""
-    fields: dict[str, Any] = {}
+def _options(words: list[str]) -> dict[str, str]:
+    """The options of a call that are known here, by the fields that they stand for."""
+    fields: dict[str, str] = {}
     position = 0
     while position < len(words):
         name, equals, value = words[position].partition("=")
@@ -78,20 +86,27 @@ def _manifest(words: list[str], folder: Path) -> Manifest | None:
                 value = words[position] if position < len(words) else ""
             fields[OPTIONS[name]] = value
         position += 1
+    return fields
+
+
+def _manifest(said: dict[str, str], folder: Path) -> Manifest | None:
+    """What a call says. None where it names no handler, or one that is neither a file here nor a plain name."""
+    fields: dict[str, Any] = {name: value for name, value in said.items() if name != EXTRA}
     handler = fields.get("handler", "")
     if not handler or "<" in handler or "$" in handler:
         return None
     module, colon, function = handler.partition(":")
     if module.endswith(".py"):
         here = _here(module, folder)
-        if not here:
+        if not here.endswith(".py"):
             return None
         fields["handler"] = here + colon + function
     elif "/" in module:
         return None
     for name in PATHS:
         if name in fields:
-            fields[name] = _here(fields[name], folder)
+            # One that is not here keeps its name: it is what the model lacks.
+            fields[name] = _here(fields[name], folder) or _base(fields[name])
     return Manifest(**fields)
 
 
@@ -102,6 +117,11 @@ def _here(name: str, folder: Path) -> str:
     parts = Path(name).parts
     for first in range(len(parts)):
         path = Path(*parts[first:])
-        if ".." not in path.parts and (folder / path).is_file():
+        if ".." not in path.parts and (folder / path).exists():
             return str(path)
     return ""
+
+
+def _base(name: str) -> str:
+    """The name that a file has in the archive; nothing for one that a shell would fill in."""
+    return "" if "$" in name or "<" in name else Path(name).name

@@ -18,7 +18,10 @@ from panglot.serving.planning import Planner
 OWN = ("dialect", "models", "ts_config")
 """Settings that the platform's options stand for."""
 ARCHIVES = (".mar", ".tar.gz", ".tgz")
-NO_EFFECT = ("start", "foreground", "no_config_snapshots", "enable_model_api", "disable_token_auth")
+NO_EFFECT = (
+    "start", "foreground", "no_config_snapshots", "enable_model_api", "disable_token_auth", "log_config",
+    "workflow_store", "plugins_path",
+)  # fmt: skip
 
 
 @click.command(cls=Grouped)
@@ -30,6 +33,10 @@ NO_EFFECT = ("start", "foreground", "no_config_snapshots", "enable_model_api", "
 @click.option("--no-config-snapshots", "--ncs", is_flag=True, help="has no effect here")
 @click.option("--enable-model-api", is_flag=True, help="has no effect here: --admin allows it")
 @click.option("--disable-token-auth", is_flag=True, help="has no effect here: without PANGLOT_TOKEN there is none")
+@click.option("--log-config", metavar="FILE", help="has no effect here: there is no Log4j")
+@click.option("--workflow-store", metavar="DIR", help="has no effect here: workflows are not served")
+@click.option("--plugins-path", "--ppath", metavar="DIR", help="has no effect here: there is no Java")
+@click.option("--stop", is_flag=True, help="is refused: the server is in the foreground, and ends with Ctrl-C")
 @click.argument("further", nargs=-1, metavar="[NAME=FILE...]")
 @functools.partial(setting_options, without=OWN)
 def torchserve(
@@ -41,6 +48,9 @@ def torchserve(
     """
     for name in NO_EFFECT:
         given.pop(name, None)
+    if given.pop("stop", False):
+        fix = "Ctrl-C where it runs, or SIGTERM to its process"
+        raise StartError("this server runs in the foreground, so there is none to stop", fix=fix)
     file = ts_config or os.environ.get("TS_CONFIG_FILE", "")
     server = properties.read(Path(file), os.environ) if file else Properties()
     store = model_store or server.text("model_store")

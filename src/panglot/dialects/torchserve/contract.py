@@ -8,11 +8,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.dialects.torchserve import management, measurements, rpc
+from panglot.dialects.torchserve import management, measurements, rpc, rpc_management
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import (
+    ADMIN,
     PUBLIC,
     AdminRoute,
     Contract,
@@ -37,7 +38,6 @@ PATHS = (
     ("/invocations", INVOKE, IN_QUERY),
     ("/models/{model}/invoke", INVOKE, NAMED),
     ("/{model}/predict", INVOKE, NAMED),
-    ("/{model}/predict/{url_path...}", INVOKE, NAMED),
     ("/v1/models/{model}:predict", PREDICT, NAMED),
     ("/v1/models/{model}:explain", EXPLAIN, NAMED),
 )
@@ -55,6 +55,7 @@ KINDS = {
     "method_not_allowed": "MethodNotAllowedException",
     "unauthorized": "InvalidKeyException",
     "no_admin": "MethodNotAllowedException",
+    "bad_request": "BadRequestException",
     **dict.fromkeys(("queue_full", "back_off", "loading", "waking", "memory"), "ServiceUnavailableException"),
 }
 """The platform's classes of exceptions, by the codes of faults; others are its InternalServerException."""
@@ -72,17 +73,18 @@ def contract(package: Package, settings: Settings) -> Contract:
     ]  # fmt: skip
     known = AdminRoute("/ping", ping, ("GET", "POST"), PUBLIC)
     described = AdminRoute("/api-description", description, ("GET",), PUBLIC)
+    asked = AdminRoute("/", description, ("OPTIONS",), ADMIN)
     error = error_writer(str(options["model_name"]))
     shared = {"error": error, "unknown": error}
     managed: Any = management.ROUTES
     port = int(options["management_port"] or 0)
-    own = Contract(routes=(), admin=(*managed, known, described), **shared)
+    own = Contract(routes=(), admin=(*managed, known, described, asked), **shared)
     return Contract(
         routes=tuple(routes),
-        admin=(known, described, *(() if port else managed)),
+        admin=(known, described, asked, *(() if port else managed)),
         model_name=str(options["model_name"]),
         model_version=str(options["version"]),
-        services=(rpc.SERVICE,),
+        services=(rpc.SERVICE, rpc_management.SERVICE),
         metrics=measurements.metrics,
         listeners=(Listener(port, own, shared=True),) if port else (),
         **shared,
@@ -100,8 +102,7 @@ def error_writer(model: str) -> Any:
         if fault.code in ("timeout", "worker_died"):
             # The original ends the worker in both cases, and tells only of that.
             return _answer(500, "InternalServerException", "Worker died.")
-        if fault.code == "bad_result":
-            status = 503
+        status = {"bad_result": 503, "no_admin": 405}.get(fault.code, status)
         details = fault.details or {}
         message = {
             "not_found": NOT_FOUND,
@@ -137,7 +138,9 @@ def ping(administration: ModelAdministration, request: Request) -> Response:
 def description(administration: ModelAdministration, request: Request) -> Response:
     """The paths of the inference API, as OpenAPI 3.0.1; /openapi.json tells more."""
     answers = {"200": {"description": "the handler's answer"}}
-    paths = {path.replace("...", ""): {"post": {"responses": answers}} for path, _, _ in PATHS}
+    paths: dict[str, Any] = {path.replace("...", ""): {"post": {"responses": answers}} for path, _, _ in PATHS}
+    paths["/ping"] = {"get": {"responses": {"200": {"description": "whether the models are well"}}}}
+    paths["/"] = {"options": {"responses": {"200": {"description": "this description"}}}}
     about = {
         "title": "TorchServe APIs",
         "description": "see /openapi.json for what the models take",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from panglot.dialects.torchserve import archiver_line, examples, handler, manifest, model_config, properties
+from panglot.dialects.torchserve.archiver_line import ArchiverLine
 from panglot.dialects.torchserve.handler import BUILT_IN, SHIMMED, Handler
 from panglot.dialects.torchserve.manifest import Manifest
 from panglot.dialects.torchserve.properties import Properties
@@ -28,6 +29,7 @@ LOOKS_FOR = (
 ARCHIVES = (".mar",)
 WEIGHTS = (".pt", ".pth", ".onnx", ".bin", ".safetensors")
 MOST_SCRIPTS = 100
+MOST_FILES = 1000
 GIVEN = ("handler", "serialized_file", "model_file", "service_envelope")
 
 
@@ -38,6 +40,8 @@ class Source:
     folder: Path
     manifest: Manifest
     reason: str
+    links: Mapping[str, Path] = field(default_factory=dict)
+    """What a worker's own folder must lead to for the model to look as in its archive; empty: it looks so here."""
 
 
 def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
@@ -59,8 +63,11 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
 
 
 def _archived(path: Path) -> Source | None:
-    """An unpacked archive."""
+    """An unpacked archive. What the archiver makes as .tar.gz has a folder of the model's name around all files."""
     folder = path if path.is_dir() else path.parent.parent if path.name == manifest.FILE.name else None
+    inner = list(path.iterdir()) if path.is_dir() else []
+    if len(inner) == 1 and (inner[0] / manifest.FILE).is_file():
+        folder = inner[0]
     written = manifest.read(folder) if folder is not None else None
     if folder is None or written is None:
         return None
@@ -78,14 +85,17 @@ def _sources(path: Path, words: Mapping[str, str]) -> Source | None:
         line = next((line for line in lines if line.manifest.module == path.stem), None)
         if chosen is None and line is None:
             return None
-        known = line.manifest if line is not None else Manifest(path.stem, path.name)
-        return Source(folder, _completed(known, folder), chosen.reason if chosen else _reason(line))
+        if line is not None:
+            return _shown(line, folder, chosen.reason if chosen else _reason(line))
+        return Source(folder, _completed(Manifest(path.stem, path.name), folder), chosen.reason if chosen else "")
     if words["handler"]:
-        shown = [line.manifest for line in lines if line.manifest.handler == words["handler"]]
-        known = shown[0] if shown else Manifest(folder.name, words["handler"])
-        return Source(folder, _completed(known, folder), f"the setting handler is {words['handler']}")
+        reason = f"the setting handler is {words['handler']}"
+        shown = [line for line in lines if line.manifest.handler == words["handler"]]
+        if shown:
+            return _shown(shown[0], folder, reason)
+        return Source(folder, _completed(Manifest(folder.name, words["handler"]), folder), reason)
     if len(lines) == 1:
-        return Source(folder, _completed(lines[0].manifest, folder), _reason(lines[0]))
+        return _shown(lines[0], folder, _reason(lines[0]))
     handlers = _handlers(folder)
     if len(lines) > 1:
         names = " and ".join(line.manifest.handler for line in lines[:4])
@@ -101,7 +111,29 @@ def _sources(path: Path, words: Mapping[str, str]) -> Source | None:
     return Source(folder, _completed(known, folder), handlers[0].reason)
 
 
-def _reason(line: archiver_line.ArchiverLine | None) -> str:
+def _shown(line: ArchiverLine, folder: Path, reason: str) -> Source:
+    """The model that a line of the archiver makes an archive of."""
+    known = _completed(line.manifest, folder)
+    files = (known.handler.partition(":")[0], known.model_file, known.serialized_file, known.config_file)
+    return Source(folder, known, reason, _as_archived(folder, [name for name in (*files, *line.extra) if name]))
+
+
+def _as_archived(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    """Links to all of a folder, and to what the archive has beside it though it lies deeper here.
+
+    The archiver puts every file into the archive's first level, and of a folder what is in it.
+    """
+    moved: dict[str, Path] = {}
+    for path in (folder / name for name in names):
+        if path.is_dir():
+            moved.update({child.name: child for child in sorted(path.iterdir())[:MOST_FILES]})
+        elif path.is_file() and path.parent != folder:
+            moved[path.name] = path
+    moved = {name: path for name, path in moved.items() if not (folder / name).exists()}
+    return {**{child.name: child for child in sorted(folder.iterdir())}, **moved} if moved else {}
+
+
+def _reason(line: ArchiverLine | None) -> str:
     return f"{line.file}:{line.line} makes an archive with the handler {line.manifest.handler}" if line else ""
 
 
@@ -189,6 +221,7 @@ def _package(source: Source, server: Properties, envelope: str) -> Package:
             "files": [name for name in (known.serialized_file, known.model_file, known.config_file) if name],
         },
         installs=_installs(source),
+        run_links=source.links,
     )
 
 

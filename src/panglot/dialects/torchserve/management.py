@@ -1,10 +1,15 @@
-"""TorchServe's management API: what there is, and loading, scaling and unloading models of the server's folder."""
+"""TorchServe's management API: what there is, and loading, scaling and unloading models of the server's folder.
+
+Each function takes the parameters of a request by name, whether they came over HTTP or gRPC, and returns what is said.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,10 +18,36 @@ from panglot.engine import interface as states
 from panglot.engine.call import Fault
 from panglot.web.contract import ADMIN, CONTROL, AdminRoute, RouteRefused
 from panglot.web.models import Model, ModelAdministration
+from panglot_worker.line import wire
 
 ENDINGS = (".mar", ".tar.gz", ".tgz")
 DEFAULT_TIMEOUT = 120.0
 LISTED = 100
+FOLDER_ALONE = " (only archives that lie in the server's folder of models are registered: give the name of the file)"
+OF_THE_ARCHIVE = {
+    "handler": "handler in the manifest", "batch_size": "batchSize in model-config.yaml",
+    "max_batch_delay": "maxBatchDelay in model-config.yaml", "response_timeout": "responseTimeout in model-config.yaml",
+    "startup_timeout": "startupTimeout in model-config.yaml",
+}  # fmt: skip
+"""What the original takes with a registration, and where it stands here."""
+DESCRIBE = "/describe"
+"""The route by which a handler is asked to describe its model."""
+Parameters = Mapping[str, str]
+
+
+class Said(NamedTuple):
+    """What a function of the API says: a sentence, or a value; and the status of HTTP."""
+
+    value: Any
+    status: int = 200
+
+    @property
+    def text(self) -> str:
+        """What a client of gRPC is given."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, indent=2)
+
+
+Function = Callable[[ModelAdministration, Parameters], Awaitable[Said]]
 
 
 def pretty(value: Any, status: int = 200) -> Response:
@@ -24,49 +55,73 @@ def pretty(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value, indent=2) + "\n", status, media_type="application/json")
 
 
+def over_http(function: Function) -> Callable[[ModelAdministration, Request], Awaitable[Response]]:
+    """A function of the API as a route: its parameters are those of the query and of the path."""
+
+    async def answer(administration: ModelAdministration, request: Request) -> Response:
+        said = await function(administration, {**request.query_params, **request.path_params})
+        value = {"status": said.value} if isinstance(said.value, str) else said.value
+        return pretty(value, said.status)
+
+    return answer
+
+
 def is_well(model: Model) -> bool:
     """Whether a model was loaded, and its workers do not die again and again."""
     return model.engine.state in states.SERVING or (bool(model.description) and model.engine.state == states.LOADING)
 
 
-def _status(text: str, status: int = 200) -> Response:
-    return pretty({"status": text}, status)
+def _number(parameters: Parameters, name: str, default: int) -> int:
+    """A whole number; as in the original, the default for what is none."""
+    text = parameters.get(name, "")
+    return int(text) if text.lstrip("-").isdecimal() else default
 
 
-def _number(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not text.lstrip("-").isdecimal():
-        raise RouteRefused(Fault(400, "bad_request", f"parameter {name} must be a whole number"))
-    return int(text)
+def _flag(parameters: Parameters, name: str) -> bool:
+    return parameters.get(name, "false").lower() == "true"
+
+
+def _found(administration: ModelAdministration, parameters: Parameters) -> Model:
+    """The model that is meant. Raises RouteRefused."""
+    return administration.find(parameters.get("model_name", ""), parameters.get("model_version", ""))
 
 
 # What there is
 
 
-def listing(administration: ModelAdministration, request: Request) -> Response:
+async def listing(administration: ModelAdministration, parameters: Parameters) -> Said:
     """GET /models: names and archives, a page of them."""
-    limit = min(LISTED, max(1, _number(request, "limit", LISTED)))
-    start = max(0, _number(request, "next_page_token", 0))
+    limit = min(LISTED, max(1, _number(parameters, "limit", LISTED)))
+    start = max(0, _number(parameters, "next_page_token", 0))
     newest = {model.name: model for model in administration.models()}
     entries = [{"modelName": name, "modelUrl": url(model)} for name, model in newest.items()]
     page = entries[start : start + limit]
     more = {"nextPageToken": str(start + limit)} if start + limit < len(entries) else {}
-    return pretty({**more, "models": page})
+    return Said({**more, "models": page})
 
 
-def describing(administration: ModelAdministration, request: Request) -> Response:
-    """GET /models/NAME[/VERSION]: one version; with `all`, every version."""
-    name, version = request.path_params["model"], request.path_params.get("version", "")
-    if version != "all":
-        return pretty([described(administration.find(name, version))])
-    administration.find(name)
-    return pretty([described(model) for model in administration.models() if name in names(model)])
+async def describing(administration: ModelAdministration, parameters: Parameters) -> Said:
+    """GET /models/NAME[/VERSION]: one version, with `customized` also by its handler; with `all`, every version."""
+    name, version = parameters.get("model_name", ""), parameters.get("model_version", "")
+    if version == "all":
+        administration.find(name)
+        models = [model for model in administration.models() if name in model.names]
+        return Said([described(model, await administration.workers(model)) for model in models])
+    model = administration.find(name, version)
+    told = described(model, await administration.workers(model))
+    if _flag(parameters, "customized"):
+        head = wire.Head(route=DESCRIBE.encode(), path=DESCRIBE.encode(), method=b"GET")
+        told["customizedMetadata"] = _as_object(await administration.ask(model, head))
+    return Said([told])
 
 
-def names(model: Model) -> tuple[str, str]:
-    return model.name, model.contract.model_name
+def _as_object(answer: bytes) -> Any:
+    """What a handler says of its model; the original drops what is no object."""
+    try:
+        told = json.loads(answer)
+    except ValueError:
+        told = None
+    return told if isinstance(told, dict) else {}
 
 
 def url(model: Model) -> str:
@@ -75,18 +130,17 @@ def url(model: Model) -> str:
     return package.archive.name if package.archive is not None else package.folder.name
 
 
-def described(model: Model) -> dict[str, Any]:
+def described(model: Model, workers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A version as the original describes it."""
     settings, table = model.settings, model.package.options["config"]
-    sizes = model.engine.sizes()[0]
     count = settings.workers
     return {
         "modelName": model.name,
         "modelVersion": str(model.package.options["version"]),
         "modelUrl": url(model),
         "runtime": "python",
-        "minWorkers": count.least or sizes["wanted"],
-        "maxWorkers": count.most or sizes["wanted"],
+        "minWorkers": count.least or len(workers),
+        "maxWorkers": count.most or len(workers),
         "batchSize": settings.max_batch,
         "maxBatchDelay": int(settings.max_wait_ms),
         "responseTimeout": int(settings.timeout),
@@ -94,96 +148,135 @@ def described(model: Model) -> dict[str, Any]:
         "maxRetryTimeoutInSec": table.get("maxRetryTimeoutInSec", 300),
         "clientTimeoutInMills": table.get("clientTimeoutInMills", 0),
         "parallelType": table.get("parallelType", ""),
-        "parallelLevel": 1,
+        "parallelLevel": 0,
         "deviceType": "gpu" if settings.device.startswith("cuda") else "cpu",
         "continuousBatching": False,
         "useJobTicket": False,
         "useVenv": settings.install,
         "stateful": False,
+        "sequenceMaxIdleMSec": 0,
+        "sequenceTimeoutMSec": 0,
+        "maxNumSequence": 0,
+        "maxSequenceJobQueueSize": 0,
         "loadedAtStartup": True,
-        "workers": [_worker(worker) for worker in model.engine.workers()],
+        "workers": [_worker(worker) for worker in workers],
         "jobQueueStatus": {"remainingCapacity": settings.queue, "pendingRequests": 0},
     }
 
 
-def _worker(worker: dict[str, Any]) -> dict[str, Any]:
+def _worker(worker: Mapping[str, Any]) -> dict[str, Any]:
     ready = worker.get("state") == states.READY
+    since = datetime.now(tz=UTC) - timedelta(seconds=float(worker.get("seconds", 0)))
     return {
         "id": str(9000 + int(worker.get("index", 0))),
+        "startTime": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "status": "READY" if ready else "UNLOADING",
-        "gpu": False,
+        "memoryUsage": 0,
         "pid": worker.get("pid") or -1,
+        "gpu": False,
+        "gpuUsage": "N/A",
     }
 
 
 # What changes
 
 
-async def register(administration: ModelAdministration, request: Request) -> Response:
+async def register(administration: ModelAdministration, parameters: Parameters) -> Said:
     """POST /models?url=: serve an archive of the server's folder. Addresses and other paths are refused."""
-    given = request.query_params.get("url", "")
+    given = parameters.get("url", "")
     if not given:
         raise RouteRefused(Fault(400, "bad_request", "Parameter url is required."))
     if "://" in given or PurePosixPath(given).name != given:
-        problem = "only archives that lie in the server's folder of models are registered: give the name of the file"
-        raise RouteRefused(Fault(400, "bad_request", problem))
+        problem = f"Relative path is not allowed in url: {given}" if ".." in given else f"Model not found at: {given}"
+        raise RouteRefused(Fault(404, "no_model", f"{problem}{'' if '..' in given else FOLDER_ALONE}"))
     name = next((given[: -len(ending)] for ending in ENDINGS if given.endswith(ending)), given)
-    wanted = request.query_params.get("model_name", name)
-    if any(wanted in names(model) for model in administration.models()):
-        problem = f"Model version {request.query_params.get('version', '1.0')} is already registered for model {wanted}"
+    wanted = parameters.get("model_name") or name
+    served = next((model for model in administration.models() if wanted in model.names), None)
+    if served is not None:
+        problem = f"Model version {served.package.options['version']} is already registered for model {wanted}"
         raise RouteRefused(Fault(409, "not_loaded", problem))
-    await administration.load(name)
-    model = administration.find(name)
-    workers = _number(request, "initial_workers", 0)
+    _refuse_changes(parameters)
+    other_name = _in_the_archive("model_name", f"call the file {wanted}{given[len(name) :]}")
+    if any(name in model.names for model in administration.models()):
+        raise other_name
+    model = await _loaded(administration, name, given)
+    if wanted not in model.names:
+        await administration.unload(model.name)
+        raise other_name
+    workers = _number(parameters, "initial_workers", 0)
     version = model.package.options["version"]
-    count = workers or model.engine.sizes()[0]["wanted"]
-    done = f'Model "{model.name}" Version: {version} registered with {count} initial workers'
+    count = workers or len(await administration.workers(model))
     if workers:
         await administration.scale(model, workers, workers, DEFAULT_TIMEOUT)
-    return _status(done)
+    return Said(f'Model "{model.name}" Version: {version} registered with {count} initial workers')
 
 
-async def scale(administration: ModelAdministration, request: Request) -> Response:
+def _refuse_changes(parameters: Parameters) -> None:
+    """Refuse what would have a model be served otherwise than its archive says. Raises RouteRefused."""
+    for name, key in OF_THE_ARCHIVE.items():
+        if parameters.get(name):
+            raise _in_the_archive(name, f"{key} of the archive, or panglot.toml in the server's folder")
+
+
+def _in_the_archive(parameter: str, fix: str) -> RouteRefused:
+    problem = f"{parameter} cannot be sent: models and their settings come from the server's folder (fix: {fix})"
+    return RouteRefused(Fault(400, "bad_request", problem))
+
+
+async def _loaded(administration: ModelAdministration, name: str, given: str) -> Model:
+    """The model of an archive, once it is served. Raises RouteRefused."""
+    try:
+        await administration.load(name)
+    except RouteRefused as refused:
+        if name in administration.absent():
+            raise
+        problem = f"Model not found at: {given} ({refused.fault.message})"
+        raise RouteRefused(Fault(404, "no_model", problem)) from None
+    return administration.find(name)
+
+
+async def scale(administration: ModelAdministration, parameters: Parameters) -> Said:
     """PUT /models/NAME[/VERSION]?min_worker=&max_worker=&synchronous=&timeout=."""
-    model = administration.find(request.path_params["model"], request.path_params.get("version", ""))
-    least = _number(request, "min_worker", 1)
-    most = _number(request, "max_worker", least)
+    model = _found(administration, parameters)
+    least = _number(parameters, "min_worker", 1)
+    most = _number(parameters, "max_worker", least)
     if most < least:
         raise RouteRefused(Fault(400, "bad_request", "max_worker cannot be less than min_worker."))
-    waits = request.query_params.get("synchronous", "false").lower() == "true"
-    wait = min(float(_number(request, "timeout", int(DEFAULT_TIMEOUT))), DEFAULT_TIMEOUT) if waits else 0.0
+    waits = _flag(parameters, "synchronous")
+    wait = min(float(_number(parameters, "timeout", int(DEFAULT_TIMEOUT))), DEFAULT_TIMEOUT) if waits else 0.0
     enough = await administration.scale(model, least, most, wait)
     if waits and enough:
-        return _status(f"Workers scaled to {least} for model: {model.name}")
-    return _status("Processing worker updates...", 202)
+        return Said(f"Workers scaled to {least} for model: {model.name}")
+    return Said("Processing worker updates...", 202)
 
 
-async def unregister(administration: ModelAdministration, request: Request) -> Response:
-    """DELETE /models/NAME[/VERSION]."""
-    name = request.path_params["model"]
-    administration.find(name, request.path_params.get("version", ""))
-    await administration.unload(name)
-    return _status(f'Model "{name}" unregistered')
+async def unregister(administration: ModelAdministration, parameters: Parameters) -> Said:
+    """DELETE /models/NAME[/VERSION]: an archive goes. Versions of one folder go together."""
+    model, version = _found(administration, parameters), parameters.get("model_version", "")
+    if version and any(other.name == model.name and other is not model for other in administration.models()):
+        problem = f"the versions of {model.name} lie in one folder and go together: name none"
+        raise RouteRefused(Fault(400, "bad_request", problem))
+    await administration.unload(model.name)
+    return Said(f'Model "{parameters["model_name"]}" unregistered')
 
 
-def set_default(administration: ModelAdministration, request: Request) -> Response:
-    """PUT /models/NAME/VERSION/set-default: the newest version is the default, and the only one that can be."""
-    name, version = request.path_params["model"], request.path_params["version"]
-    model = administration.find(name, version)
-    if model is not administration.find(name):
-        problem = "the newest version of a model is its default here, and no other can be"
-        raise RouteRefused(Fault(403, "not_loaded", problem))
-    return _status(f'Default version successfully updated for model "{name}" to "{version}"')
+async def set_default(administration: ModelAdministration, parameters: Parameters) -> Said:
+    """PUT /models/NAME/VERSION/set-default: requests that name no version are for this one."""
+    name, version = parameters.get("model_name", ""), parameters.get("model_version", "")
+    model = _found(administration, parameters)
+    administration.prefer(model)
+    return Said(f'Default version successfully updated for model "{name}" to "{version}"')
 
 
+ONE, VERSION = "/models/{model_name}", "/models/{model_name}/{model_version}"
 ROUTES = (
-    AdminRoute("/models", listing, ("GET",), ADMIN),
-    AdminRoute("/models/{model}", describing, ("GET",), ADMIN),
-    AdminRoute("/models/{model}/{version}", describing, ("GET",), ADMIN),
-    AdminRoute("/models", register, ("POST",), CONTROL),
-    AdminRoute("/models/{model}", scale, ("PUT",), CONTROL),
-    AdminRoute("/models/{model}/{version}", scale, ("PUT",), CONTROL),
-    AdminRoute("/models/{model}", unregister, ("DELETE",), CONTROL),
-    AdminRoute("/models/{model}/{version}", unregister, ("DELETE",), CONTROL),
-    AdminRoute("/models/{model}/{version}/set-default", set_default, ("PUT",), CONTROL),
+    AdminRoute("/models", over_http(listing), ("GET",), ADMIN),
+    AdminRoute(ONE, over_http(describing), ("GET",), ADMIN),
+    AdminRoute(VERSION, over_http(describing), ("GET",), ADMIN),
+    AdminRoute("/models", over_http(register), ("POST",), CONTROL),
+    AdminRoute(ONE, over_http(scale), ("PUT",), CONTROL),
+    AdminRoute(VERSION, over_http(scale), ("PUT",), CONTROL),
+    AdminRoute(ONE, over_http(unregister), ("DELETE",), CONTROL),
+    AdminRoute(VERSION, over_http(unregister), ("DELETE",), CONTROL),
+    AdminRoute(f"{VERSION}/set-default", over_http(set_default), ("PUT",), CONTROL),
 )

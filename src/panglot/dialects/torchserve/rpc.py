@@ -16,22 +16,41 @@ STATUSES = {
 }  # fmt: skip
 """By statuses of HTTP, as the original has them; other 4xx are FAILED_PRECONDITION, other 5xx INTERNAL."""
 INTERNAL_ERROR = "org.pytorch.serve.http.InternalServerException"
+ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+NO_SEQUENCE = "no_sequence"
+"""The code by which the worker refuses a message of StreamPredictions2 that names no sequence."""
 ARCHIVE = "org.pytorch.serve.archive.model."
 
 
 def error(fault: Fault) -> tuple[int, str]:
     """The status and the sentence: the message of HTTP and, in a second line, the class of the original's exception."""
-    details = fault.details or {}
-    if fault.code == "no_model":
-        if not details.get("model"):
-            return INTERNAL, "Parameter model_name is required.\nBadRequestException.()"
-        return INTERNAL, f"Model not found: {details['model']}\n{ARCHIVE}ModelNotFoundException"
-    if fault.code == "no_version":
-        what = f"Model version: {details.get('version')} does not exist for model: {details.get('model')}"
-        return INTERNAL, f"{what}\n{ARCHIVE}ModelVersionNotFoundException"
+    if fault.code == "no_model" and not (fault.details or {}).get("model"):
+        return INTERNAL, "Parameter model_name is required.\nBadRequestException.()"
+    if fault.code in ("no_model", "no_version"):
+        return INTERNAL, unknown_model(fault)
+    if fault.code == NO_SEQUENCE:
+        return INTERNAL, f"{fault.message}\nBadRequestException.()"
     message = "Worker died." if fault.code in ("timeout", "worker_died") else fault.message
     other = FAILED_PRECONDITION if 400 <= fault.status < 500 else INTERNAL
     return STATUSES.get(fault.status, other), f"{message}\n{INTERNAL_ERROR}"
+
+
+def unknown_model(fault: Fault) -> str:
+    """That there is no such model, or no such version of it."""
+    details = fault.details or {}
+    if fault.code == "no_model" and not details.get("model"):
+        return f"{fault.message}\n{ARCHIVE}ModelNotFoundException"
+    if fault.code == "no_model":
+        return f"Model not found: {details.get('model', '')}\n{ARCHIVE}ModelNotFoundException"
+    what = f"Model version: {details.get('version')} does not exist for model: {details.get('model')}"
+    return f"{what}\n{ARCHIVE}ModelVersionNotFoundException"
+
+
+def failure(code: int, sentence: str) -> bytes:
+    """A PredictionResponse that tells of a failure: a google.rpc.Status with an ErrorInfo, as the original has it."""
+    message, _, reason = sentence.rpartition("\n") if "\n" in sentence else (sentence, "", INTERNAL_ERROR)
+    info = protobuf.text(1, ERROR_INFO) + protobuf.message(2, protobuf.text(1, reason))
+    return protobuf.message(3, b"\x08" + protobuf.put(code) + protobuf.text(2, message) + protobuf.message(3, info))
 
 
 def ping(model: Any, message: bytes) -> bytes:
@@ -51,12 +70,18 @@ SERVICE = RpcService(
             "StreamPredictions", "PredictionsRequest", "PredictionResponse", model_field=1, version_field=2,
             streams=True, lane="predict",
         ),
+        RpcMethod(
+            "StreamPredictions2", "PredictionsRequest", "PredictionResponse", model_field=1, version_field=2,
+            streams=True, lane="predict", failure=failure,
+        ),
     ),
     messages={
         "PredictionsRequest": (
             "model_name 1 string", "model_version 2 string", "input 3 map bytes", "sequence_id 4 string",
         ),
-        "PredictionResponse": ("prediction 1 bytes", "sequence_id 2 string"),
+        "PredictionResponse": ("prediction 1 bytes", "sequence_id 2 string", "status 3 Status"),
+        "Status": ("code 1 int32", "message 2 string", "details 3 repeated Any"),
+        "Any": ("type_url 1 string", "value 2 bytes"),
         "TorchServeHealthResponse": ("health 1 string",),
     },
     error=error,

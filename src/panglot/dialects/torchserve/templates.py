@@ -11,8 +11,11 @@ TEMPLATES = {
             "words.json": "what it has learned",
             "model-config.yaml": "how many requests come in one call",
             "request.json": "a request to send",
-            "README.md": "how to serve and call it",
         },
-        call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/predictions/sentiment",
+        call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/predictions/{name}",
+        title="A handler of TorchServe",
+        sends="request.json",
+        check='answer["label"] == "friendly"',
+        answer='{"label": "friendly", "score": 3}',
     )
 }

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from panglot.dialects.triton import environments
 from panglot.dialects.triton.environments import EnvironmentPath
 from panglot.errors import StartError
-from panglot.packages import pbtxt, triton_config, triton_fields
-from panglot.packages.pbtxt import Message
+from panglot.packages.config_pbtxt import pbtxt, triton_config, triton_fields
+from panglot.packages.config_pbtxt.pbtxt import Message
 from panglot.settings.counts import exactly
 
 NAME = "config.pbtxt"
@@ -48,21 +48,17 @@ def read(folder: Path, kind: str = BACKEND) -> Configuration:
     }
     problems = triton_fields.warnings(message, path, has_script=True)
     if "sequence_batching" in message:
-        problems += _alone(message, path, defaults)
-        defaults |= {"workers": exactly(1), "rerun": False}
+        _check_sequences(message, path)
+        defaults = {"workers": exactly(1), **defaults, "rerun": False}
     return Configuration(_fields(message), defaults, problems, environments.named(message, path))
 
 
-def _alone(message: Message, path: Path, defaults: dict[str, Any]) -> tuple[str, ...]:
-    """What a model of sequences does not have: several workers, which would not know each other's sequences."""
-    line = message.lines["sequence_batching"]
+def _check_sequences(message: Message, path: Path) -> None:
+    """Raise StartError for a model of sequences that is decoupled."""
     policies = message.messages("model_transaction_policy")
     if policies and str(policies[-1].one("decoupled")) == "true":
+        line = message.lines["sequence_batching"]
         raise StartError("a decoupled model has no sequences here", file=str(path), line=line)
-    if defaults.get("workers", exactly(1)) == exactly(1):
-        return ()
-    line = message.lines["instance_group"]
-    return (f"{path.name}:{line}: instance_group.count has no effect here: a model of sequences has one worker",)
 
 
 def script_name(folder: Path) -> str:

@@ -10,12 +10,11 @@ from panglot.dialects.triton import config as configs
 from panglot.dialects.triton import ensembles, environments
 from panglot.dialects.triton.environments import PARAMETER
 from panglot.errors import StartError
-from panglot.packages import pbtxt, triton_config
+from panglot.packages.config_pbtxt import pbtxt, triton_config
 from panglot.packages.model_folder import FIRST_VERSION, FoundModel, is_number
 from panglot.packages.package import Package, config_beside
 from panglot.packages.source import classes, functions, parse
 from panglot.settings import Settings
-from panglot.settings.counts import exactly
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
 LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
@@ -52,6 +51,7 @@ def detect(path: Path) -> Package | None:
         options={"config": config.fields, "root": str(root), "version": version},
         facts={"version": (version,)},
         whole=root,
+        sticks_by="sequence_id" if "sequence_batching" in config.fields else "",
     )
 
 
@@ -66,10 +66,9 @@ def _ensemble(path: Path) -> Package | None:
     return ensembles.package(root, folder.name if folder is not root else FIRST_VERSION)
 
 
-def check_together(package: Package, models: Sequence[tuple[str, str, Package]]) -> None:
-    """Raise StartError where a package cannot be served with these models, each with its name and version."""
-    if "ensemble" in package.options:
-        ensembles.check(package, models)
+def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
+    """The package, completed by what these models are, each with its name and version. Raises StartError."""
+    return ensembles.join(package, models) if "ensemble" in package.options else package
 
 
 def arrange(package: Package, settings: Settings) -> Package:
@@ -77,8 +76,9 @@ def arrange(package: Package, settings: Settings) -> Package:
     root = Path(str(package.options["root"]))
     if "ensemble" in package.options:
         return package
-    if "sequence_batching" in package.options["config"] and settings.workers not in (None, exactly(1)):
-        raise StartError("a model of sequences has one worker", file=str(root / configs.NAME), fix="--workers 1")
+    if package.sticks_by and settings.workers is not None and settings.workers.elastic:
+        problem = "a model of sequences has a fixed number of workers: each has sequences of its own"
+        raise StartError(problem, file=str(root / configs.NAME), fix=f"--workers {settings.workers.most}")
     environment = configs.read(root).environment
     if environment is None or settings.python:
         return package

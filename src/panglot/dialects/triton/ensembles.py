@@ -6,30 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from panglot.dialects.triton import chaining, decoupling
 from panglot.dialects.triton import config as configs
+from panglot.dialects.triton.ensemble_steps import Step
 from panglot.errors import StartError
-from panglot.packages import triton_config
+from panglot.packages.config_pbtxt import triton_config
+from panglot.packages.config_pbtxt.pbtxt import Message
 from panglot.packages.package import Package
-from panglot.packages.pbtxt import Message
 from panglot.settings import suggestion
 from panglot.settings.counts import exactly
 
 PLATFORM = "ensemble"
 FREE = -1
-
-
-class Step(NamedTuple):
-    """A step as the file has it: the maps by the names of the model's tensors."""
-
-    number: int
-    model: str
-    version: str
-    inputs: dict[str, str]
-    outputs: dict[str, str]
-    line: int
-
-    def __str__(self) -> str:
-        return f"step {self.number} ({self.model})"
 
 
 def is_ensemble(config: Message) -> bool:
@@ -139,28 +127,34 @@ class ServedModel(NamedTuple):
         return declared if declared.get("outputs") else {}
 
     @property
+    def steps(self) -> set[str]:
+        """The models that an ensemble calls."""
+        return {step["model"] for step in self.package.options.get("ensemble", ())}
+
+    @property
     def is_decoupled(self) -> bool:
+        """Whether its own configuration says so."""
         config = self.package.options.get("config") or {}
         return bool((config.get("model_transaction_policy") or {}).get("decoupled"))
 
 
-def check(package: Package, models: Sequence[tuple[str, str, Package]]) -> None:
-    """Raise StartError where the steps of an ensemble cannot be called as the other models are."""
+def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
+    """An ensemble, with what its steps are among these models. Raises StartError where they cannot be called so."""
     path = package.script
     served = [ServedModel(*model) for model in models]
     steps = _steps(triton_config.read(path), path)
     declared = package.options["tensors"]
     kinds: dict[str, dict[str, Any]] = {tensor["name"]: tensor for tensor in declared["inputs"]}
-    for step in _ordered(steps, kinds):
-        callee = _callee(step, served, path)
-        if callee.is_decoupled:
-            problem = f"{step} is decoupled: models that send several responses are no steps here"
-            raise StartError(problem, file=str(path), line=step.line)
-        if callee.tensors:
-            _check_step(step, callee, kinds, path)
+    callees = {step.number: _callee(step, served, path) for step in steps}
+    ordered = _ordered(steps, kinds)
+    for step in ordered:
+        if callees[step.number].tensors:
+            _check_step(step, callees[step.number], kinds, path)
     for tensor in declared["outputs"]:
         _compare(tensor, kinds.get(tensor["name"]), f"the output '{tensor['name']}'", path, 0)
     _check_cycle(package, served, path, steps)
+    decoupled = {step.number for step in steps if any(model.is_decoupled for model in _reached(step.model, served))}
+    return decoupling.joined(chaining.joined(package, ordered, decoupled), ordered, decoupled, path)
 
 
 def _ordered(steps: Sequence[Step], known: Mapping[str, Any]) -> list[Step]:
@@ -221,15 +215,21 @@ def _compare(wanted: Mapping[str, Any], given: Mapping[str, Any] | None, what: s
 
 def _check_cycle(package: Package, served: Sequence[ServedModel], path: Path, steps: Sequence[Step]) -> None:
     """Raise StartError where an ensemble calls itself, directly or through others."""
-    graph = {model.name: {step["model"] for step in model.package.options.get("ensemble", ())} for model in served}
     own = next((model.name for model in served if model.package is package), package.name)
     for step in steps:
-        seen, names = set(), [step.model]
-        while names:
-            name = names.pop()
-            if name == own:
-                problem = f"{step} leads back to '{own}' itself"
-                raise StartError(problem, file=str(path), line=step.line)
-            if name not in seen:
-                seen.add(name)
-                names += graph.get(name, ())
+        if any(model.name == own for model in _reached(step.model, served)):
+            raise StartError(f"{step} leads back to '{own}' itself", file=str(path), line=step.line)
+
+
+def _reached(name: str, served: Sequence[ServedModel]) -> list[ServedModel]:
+    """A model, and all that it calls as an ensemble, directly or through others."""
+    reached: list[ServedModel] = []
+    names, seen = [name], {name}
+    while names:
+        name = names.pop()
+        for model in served:
+            if model.name == name:
+                reached.append(model)
+                names += model.steps - seen
+                seen |= model.steps
+    return reached

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from panglot.errors import StartError
 from panglot.packages import archive_cache
 from panglot.packages.archives import ArchiveLimits
-from panglot.packages.pbtxt import Message
+from panglot.packages.config_pbtxt.pbtxt import Message
 
 PARAMETER = "EXECUTION_ENV_PATH"
 MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"

@@ -96,6 +96,8 @@ def _package(config: Config, model: ModelClass) -> Package:
         script=config.script,
         dialect="truss",
         entry=f"{model.name}.predict",
+        takes=f"{model.name}.preprocess" if "preprocess" in methods else "",
+        gives=f"{model.name}.postprocess" if "postprocess" in methods else "",
         reasons=(
             "config.yaml is here",
             f"{config.script.relative_to(config.folder)}:{model.line} defines class {model.name}",

@@ -12,8 +12,11 @@ TEMPLATES = {
             "model/model.py": "the script: class Model with load and predict",
             "data/weights.json": "what it has learned, in data_dir",
             "request.json": "a request to send",
-            "README.md": "how to serve and call it",
         },
         call="curl -d @{folder}/request.json http://127.0.0.1:8080/v1/models/model:predict",
+        title="A model of Truss, as Baseten runs it",
+        sends="request.json",
+        check='answer["label"] == "friendly"',
+        answer='{"label": "friendly", "score": 0.9478}',
     )
 }

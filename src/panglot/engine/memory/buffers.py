@@ -13,6 +13,7 @@ import logging
 import mmap
 import os
 import weakref
+from collections.abc import Sequence
 
 log = logging.getLogger("panglot.engine")
 
@@ -62,7 +63,7 @@ class SharedBuffer:
         block.holders += 1
         self._block: Block | None = block
         self.view = block.view
-        self.address = block.start + block.order
+        self.address = block.start + block.arena.mark + block.order
         """The buffer as a worker knows it: where it begins, and its size in the bits that are free there."""
 
     def share(self) -> SharedBuffer:
@@ -70,6 +71,17 @@ class SharedBuffer:
         if self._block is None:
             raise ValueError(RELEASED)
         return SharedBuffer(self._block)
+
+    def at(self, location: int) -> SharedBuffer | None:
+        """The buffer that a worker knows by this address, which is this one or none."""
+        return self if location == self.address else None
+
+    def is_in(self, arena: Arena) -> bool:
+        return self._block is not None and self._block.arena is arena
+
+    def body(self, size: int) -> Sequence[memoryview]:
+        """A body of `size` bytes that lies here, in pieces."""
+        return (self.view[:size],)
 
     def release(self) -> None:
         """Give the memory back. Nothing happens where that was done before."""
@@ -114,6 +126,8 @@ class Arena:
             end += max(1, most >> order) << order if order >= SMALLEST else 0
             self._end.append(end)
         self.length = end
+        self.mark = 0
+        """What tells workers that map several files which one it is; see `wire.FILE_BITS`."""
         self.fd = os.memfd_create("panglot-buffers", os.MFD_CLOEXEC)
         try:
             os.ftruncate(self.fd, self.length)

@@ -25,6 +25,14 @@ class PoolMemory:
         self.reads = reads
         self.writes = writes
         """None for the last pool: each of its workers has a file of its own, in which no other can spoil an answer."""
+        self.gives: Arena | None = None
+        """For a model in a chain: what its workers write for the next model, which reads it there."""
+        self.takes: list[Arena] = []
+        """What the models before it in a chain give."""
+
+    def readable(self) -> tuple[Arena, ...]:
+        """What of it is still there: a model may have been unloaded."""
+        return tuple(arena for arena in self.takes if arena.fd >= 0)
 
 
 class Lending:
@@ -39,11 +47,18 @@ class Lending:
 
     def lend(self, worker: Worker, call: Call) -> int:
         """The address of the buffer that the result of a call may be put in; 0 when there is none."""
-        buffer = worker.results.take(self.size) if worker.results is not None else None
+        # Of an answer that the worker of another model reads, that worker has the file.
+        arena = call.answers_in if self.learns else None
+        flag = wire.IN_READS if arena is not None else 0
+        if call.hands_on and arena is not None and worker.gives is not None:
+            # Its own model alone writes there, so that the worker may map it, and need not ask the system to write.
+            arena, flag = worker.gives, 0
+        arena = arena or worker.results
+        buffer = arena.take(self.size) if arena is not None else None
         if buffer is None:
             return 0
         worker.leases.lent[call.id] = buffer
-        return buffer.address
+        return buffer.address | flag
 
     def learn(self, replies: Sequence[wire.Reply]) -> None:
         """Lend more from now on, where answers were too large for what was lent."""

@@ -12,6 +12,7 @@ CRASHED = Fault(500, "worker_died", "the script's process died on this request; 
 BROKEN = Fault(500, "bad_reply", "the script's process gave an answer that cannot be read; the server's log says more")
 LOST_PLACEMENT = Fault(503, "place_lost", "the machine that ran this request was lost; try again", 1)
 READ_SLOWLY = Fault(503, "slow_reader", "this answer was read too slowly while other requests waited for its worker")
+LOST_FRONT = Fault(503, "place_lost", "the process that ran this request was lost twice; try again", 1)
 RETRY_PLACEMENT = 5
 """Seconds after which a client may ask again, when no machine can be had for a worker."""
 MOVES = 3
@@ -80,5 +81,23 @@ def move(lost: Sequence[Call], running: int, rerun: bool) -> Fates:
             guilty.append(call)
         else:
             call.moves += begun
+            again.append(call)
+    return Fates(again, guilty, 0)
+
+
+def come_home(lost: Sequence[Call], rerun: bool) -> Fates:
+    """Sort the calls that another front ran, and that were lost with it.
+
+    Each runs once more, unless a worker of that front had died of it before: no script sees a call a third time.
+    """
+    again: list[Call] = []
+    guilty: list[Call] = []
+    for call in lost:
+        if call.state != RUNNING:
+            continue
+        if call.chunks or call.killers or not rerun:
+            guilty.append(call)
+        else:
+            call.killers += 1
             again.append(call)
     return Fates(again, guilty, 0)

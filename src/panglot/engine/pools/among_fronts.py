@@ -12,7 +12,7 @@ from panglot.engine.pools import after_death
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.pool import Pool
-from panglot.engine.pools.queue import Queue
+from panglot.engine.pools.queue import MANY, Queue
 from panglot.engine.pools.recalling import Recalls
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import Worker
@@ -70,7 +70,8 @@ class DispatcherAmongFronts(Dispatcher):
         new_id: Callable[[], int],
     ) -> None:
         super().__init__(context, plan, lending, supervisor, new_id)
-        share, settings = context.share, context.settings
+        self._share = share = context.share
+        settings = context.settings
         self.queue = Queue(share.part(settings.queue), share.part(settings.queue_bytes))
         self.elsewhere: Elsewhere | None = None
         """The other fronts; None before the model is loaded, and in every pool of a pipeline but the first."""
@@ -91,6 +92,21 @@ class DispatcherAmongFronts(Dispatcher):
         if self.elsewhere is not None:
             self.elsewhere.pumped(self.clock())
 
+    def free_for_jobs(self) -> int:
+        """How many jobs of another front could begin here, or wait here for credit."""
+        background = self.background or self._new_background()
+        background.look(self.workers, now := self.clock())
+        idle = sum(worker.free_slots(now) > 0 and not worker.in_flight for worker in self.workers)
+        return background.free(idle, self.load.need(background.capacity), bool(self.queue.length))
+
+    def _most_jobs(self) -> int:
+        most = self.settings.jobs_workers
+        return self._share.exactly(most) if most else MANY
+
+    def _is_alone(self) -> bool:
+        # Otherwise a worker of another front may run what ours was sent.
+        return self._share.at_home and super()._is_alone()
+
     def _others_are_free(self) -> bool:
         return self.elsewhere is not None and self.elsewhere.are_free()
 
@@ -102,10 +118,13 @@ class PoolAmongFronts(Pool):
     dispatcher: DispatcherAmongFronts
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
+        """Take a worker's replies. If no call waits here now, the worker may take one of another front."""
         super().on_replies(worker, replies)
+        if worker.in_flight:
+            return
         dispatcher = self.dispatcher
         waits = dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead or dispatcher.background
-        if dispatcher.elsewhere is not None and not worker.in_flight and not waits:
+        if dispatcher.elsewhere is not None and not waits:
             dispatcher.elsewhere.idle(self.clock())
 
     def cancel(self, call: Call) -> None:
@@ -122,4 +141,10 @@ class PoolAmongFronts(Pool):
 
     def come_back(self, calls: list[Call]) -> None:
         """Decide what becomes of calls that another front may have begun, and that it lost by dying."""
-        self._move(after_death.move(calls, len(calls), self.settings.rerun))
+        self._move(after_death.come_home(calls, self.settings.rerun), after_death.LOST_FRONT)
+
+    def _run_again(self, calls: list[Call]) -> None:
+        for call in calls:
+            if call.lent and call.killers:
+                call.tell_death()
+        super()._run_again(calls)

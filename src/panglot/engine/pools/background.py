@@ -2,13 +2,14 @@
 
 "Requests first" is not enough: a job that runs cannot be pushed aside, and the next request waits for its end. So jobs
 leave alone as many workers as requests are expected to want at once. Beyond that a job starts only on credit, which
-grows by a share of all workers' time: however many requests come, jobs never starve.
+grows by a share of all workers' time: however many requests come, jobs never starve. When requests have paused for
+clearly longer than they did lately, none is expected, and jobs have every worker.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from panglot.engine.pools.queue import MANY, Queue
@@ -22,6 +23,10 @@ NO_JOB, IN_SPARE, ON_CREDIT = 0, 1, 2
 """Whether a worker takes a job: not now, because requests do not need it, or on credit."""
 FEW = 0.01
 """A mean number of requests below which there are none."""
+QUIET = 1.0
+"""Seconds without a request that are a pause, even where there was none lately."""
+MEMORY = 300.0
+"""Seconds over which the longest pause between requests fades."""
 
 
 class InteractiveLoad:
@@ -30,6 +35,7 @@ class InteractiveLoad:
     def __init__(self) -> None:
         self.mean = 0.0
         self._total = 0.0
+        self._pause = self._longest_pause = 0.0
 
     def add(self, total: float, present: int, seconds: float) -> None:
         """Count the requests of some seconds: `total` is the time that all requests so far took, `present` how many
@@ -38,13 +44,27 @@ class InteractiveLoad:
         # Long requests count while they run, short ones when they are answered.
         number = max((total - self._total) / seconds, float(present))
         self._total = total
+        self._note_pause(number, seconds)
         fade = math.exp(-seconds / WINDOW)
         self.mean = self.mean * fade + number * (1 - fade)
+
+    def _note_pause(self, number: float, seconds: float) -> None:
+        self._longest_pause *= math.exp(-seconds / MEMORY)
+        if not number:
+            self._pause += seconds
+            return
+        # Where the mean has faded, that was no pause between requests: they had ended, and these are new ones.
+        if self.mean >= FEW:
+            self._longest_pause = max(self._longest_pause, self._pause)
+        self._pause = 0.0
 
     def need(self, most: int) -> int:
         """How many of so many workers requests are expected to want at once."""
         mean = min(self.mean, most)
-        return 0 if mean < FEW else min(most, math.ceil(mean + math.sqrt(mean)))
+        # Without the second condition, the only worker would idle beside waiting jobs until the mean has faded.
+        if mean < FEW or self._pause >= QUIET + 2 * self._longest_pause:
+            return 0
+        return min(most, math.ceil(mean + math.sqrt(mean)))
 
 
 class BackgroundQueue:
@@ -54,14 +74,14 @@ class BackgroundQueue:
     """Seconds after which a pool with jobs is looked at again: credit grows, and requests become fewer."""
 
     def __init__(self, share: float, workers: int, now: float) -> None:
-        """`share` is the part of all time that jobs have in any case; `workers` how many they may use, 0: all."""
+        """`share` is the part of all time that jobs have in any case; `workers` how many they may use."""
         self.queue = Queue(MANY, MANY)
         self.capacity = 0
         """How many calls the pool can run at a time."""
         self.running = 0
         """How many of these are jobs."""
         self._share = share
-        self._most = workers or MANY
+        self._most = workers
         self._credit = share
         self._at = now
         self._on_credit: dict[Worker, float] = {}
@@ -92,12 +112,20 @@ class BackgroundQueue:
         """Whether the next free worker takes a job. `need` is how many workers requests want."""
         if not self.queue.length or self.running >= self._most:
             return NO_JOB
-        if self.running < self.capacity - need:
-            # Requests that wait go first: they are fewer than the workers they need.
-            return NO_JOB if requests_wait else IN_SPARE
+        if self.running < self.capacity - need and not requests_wait:
+            return IN_SPARE
+        # Requests that wait go first, also where they need no worker in advance: but for the share of the jobs.
         if self._credit > 0 and self.running < max(1, self.capacity - 1):
             return ON_CREDIT
         return NO_JOB
+
+    def free(self, idle: int, need: int, requests_wait: bool) -> int:
+        """How many more jobs are welcome here, beyond those that wait: one by one for each worker that requests spare,
+        and one that waits for credit."""
+        most = self._most - self.running - self.queue.length
+        spare = 0 if requests_wait else min(idle, self.capacity - need - self.running) - self.queue.length
+        on_credit = not self.queue.length and self.running < max(1, self.capacity - 1)
+        return max(0, min(most, max(spare, int(on_credit)))) if self.capacity else 0
 
     def started(self, worker: Worker, on_credit: bool, now: float) -> None:
         """Count a job that was sent to a worker just now."""
@@ -105,3 +133,8 @@ class BackgroundQueue:
             self.running += 1
             if on_credit:
                 self._on_credit.setdefault(worker, now)
+
+
+def job_capacity(workers: Sequence[Worker]) -> int:
+    """How many jobs a pool can have at a time, those included that follow. Without a worker one, which wakes it."""
+    return max(1, sum(max(worker.at_once, 1) for worker in workers) + len(workers))

@@ -126,10 +126,16 @@ class Dispatcher:
     # Jobs
 
     def _take_job(self, call: Call) -> None:
-        if self.background is None:
-            self.background = BackgroundQueue(self.settings.jobs_share, self.settings.jobs_workers, self.clock())
+        self.background = self.background or self._new_background()
         self.background.queue.append(call)
         self.schedule_pump()
+
+    def _new_background(self) -> BackgroundQueue:
+        return BackgroundQueue(self.settings.jobs_share, self._most_jobs(), self.clock())
+
+    def _most_jobs(self) -> int:
+        """How many workers jobs may use at a time."""
+        return self.settings.jobs_workers or MANY
 
     def _pump_beside_jobs(self, background: BackgroundQueue, now: float) -> None:
         """Give each worker with free slots requests or a job, by the rule of `BackgroundQueue`."""
@@ -160,11 +166,15 @@ class Dispatcher:
     def _sends_next(self) -> bool:
         """Whether a worker may be sent a short call before it has answered the last."""
         # What is called back may have begun, and a call that cannot be called back may wait for long.
-        return self.settings.ahead and (self.settings.rerun or len(self.workers) == 1)
+        return self.settings.ahead and (self.settings.rerun or self._is_alone())
+
+    def _is_alone(self) -> bool:
+        """Whether there is one worker, so that no other could run what it was sent."""
+        return len(self.workers) == 1
 
     def _send_ahead(self, now: float) -> None:
         """All workers are busy: give each that will need it a full batch now, if there is one for all of them."""
-        if len(self.workers) > 1 and not self.settings.rerun:
+        if not self._is_alone() and not self.settings.rerun:
             # A batch that is called back may have begun, and then runs twice. With one worker nothing is called back.
             return
         short_of_work = ahead.short_of_work(self.workers)
@@ -178,7 +188,13 @@ class Dispatcher:
 
     def _call_back(self, now: float) -> bool:
         """When nothing waits, take back a batch that was sent ahead, for a free worker. True if there was one."""
-        if not self.ahead or not self.settings.rerun or not any(worker.free_slots(now) > 0 for worker in self.workers):
+        if not self.ahead or not any(worker.free_slots(now) > 0 for worker in self.workers):
+            return False
+        return self.call_back(now)
+
+    def call_back(self, now: float) -> bool:
+        """Take back a batch that was sent ahead, unless it begins soon. True if there was one."""
+        if not self.settings.rerun:
             return False
         latest = ahead.to_call_back(self.workers, now)
         if latest < 0:
@@ -276,8 +292,7 @@ class Dispatcher:
         """Put calls that run again at the head of the queue."""
         jobs = [call for call in calls if call.background]
         if jobs:
-            if self.background is None:
-                self.background = BackgroundQueue(self.settings.jobs_share, self.settings.jobs_workers, self.clock())
+            self.background = self.background or self._new_background()
             self.background.queue.put_back(jobs)
             calls = [call for call in calls if not call.background]
         self.queue.put_back(calls)

@@ -45,7 +45,8 @@ class Fetches:
     async def _serve(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
         if self._fetcher is None:
             self._fetcher = Fetcher(FetchLimits.of(self.settings), Allowed(self.settings.url_allow))
-        # Before the fetches: what they bring is added to `size`.
+        # Before the fetches: what they bring is added to `size`, and goes behind the body.
+        call.copy_out()
         own = call.size
         most = self._fetcher.limits.urls
         if len(uris) > most:
@@ -73,7 +74,6 @@ class Fetches:
 def attach(call: Call, own: int, results: Sequence[Fetched]) -> None:
     """Put what was fetched behind the body, which has `own` bytes, and describe the parts in the head."""
     described = [(len(result.body) if result.outcome == OK else -1, result.status, result.text) for result in results]
-    call.copy_out()
     layout = json.dumps({"body": own, "parts": described}).encode("ascii")
     call.head = wire.Head.unpack(call.head)._replace(fetched=layout).pack()
     call.pieces = [*call.pieces, *(result.body for result in results if result.outcome == OK)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from panglot.settings import Settings
 from panglot.settings.counts import ANY, WorkerCount, exactly
 from panglot.settings.pools import PoolSize
 from panglot_worker.line.wire import STAGES
@@ -51,6 +52,13 @@ def divided(pools: Mapping[str, PoolSize]) -> list[PoolPlan]:
         PoolPlan(name, mine, size.workers, size.max_batch, size.device, index == 0, index == len(steps) - 1)
         for index, (name, size, mine) in enumerate(steps)
     ]
+
+
+def fewest_workers(settings: Settings) -> int:
+    """The fewest workers that a pool has by these settings; 0 where the script says how many."""
+    plans = divided(settings.pools)
+    main = next(plan for plan in plans if "inference" in plan.stages)
+    return min((plan.workers or (settings.workers if plan is main else ANY)).for_fronts for plan in plans)
 
 
 def too_late(pools: Sequence[Mapping[str, Any]]) -> str:

@@ -95,7 +95,7 @@ class Poison:
         if suspect is None or not suspect.refused or suspect.until <= self.clock():
             return None
         times = f"ended the script's process {suspect.deaths} times"
-        until = f"refused for {self.seconds:g} s, or until the script is loaded anew"
+        until = f"refused for {self.seconds:g} s, or until the script is loaded again"
         return Fault(422, "poisonous", f"requests like this one have {times}; they are {until}")
 
     def about(self, call: Call) -> str:

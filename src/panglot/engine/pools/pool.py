@@ -44,6 +44,7 @@ class Pool:
         self.metrics = context.metrics
         self.clock = context.clock
         self.plan = plan
+        self.memory = memory
         self.counted = context.metrics.pools[plan.name]
         self.in_pipeline = not (plan.first and plan.last)
         self.lending = Lending(settings.handoff_slot if memory.writes is not None else 0, settings.share_from)
@@ -142,7 +143,7 @@ class Pool:
                     reply = self._leave(call, reply, buffer, now)
                 if not reply.flags & wire.PASS:
                     if buffer is not None:
-                        reply = reply._replace(body=buffer.exported(len(reply.body)))
+                        reply = reply._replace(body=call.answered_in(buffer, len(reply.body)))
                     if lengths:
                         self.engine.poison.survived(call)
                     # In this order: `reply` may run code that cancels the call, which must find it DONE; and its body
@@ -264,8 +265,8 @@ class Pool:
         elif kind == "slots":
             worker.change_slots(event["slots"])
             self.dispatcher.schedule_pump()
-        elif kind == "cancel_call":
-            self.engine.made_calls.cancelled(worker, event["call"])
+        elif kind in ("cancel_call", "took"):
+            self.engine.made_calls.told(worker, event)
         elif kind == "replace":
             # The worker reads on until STOP: whatever it was sent before is answered by it.
             worker.retire(event["reason"])
@@ -349,11 +350,16 @@ class Pool:
         return next((worker for worker in self.workers if call.id in worker.in_flight), None)
 
     def pause_stream(self, call: Call, paused: bool) -> None:
-        """Pause the worker of a stream while its client reads slowly, or resume it; not one that runs others too."""
+        """Pause the worker of a stream while its client reads slowly, or resume it.
+
+        One that runs others too is told of the stream alone, and does what it can.
+        """
         worker = self._worker_of(call)
-        if worker is None or worker.runs_several:
+        if worker is None:
             return
-        if paused:
+        if worker.runs_several:
+            worker.stream_pause.tell(call, paused)
+        elif paused:
             worker.stream_pause.begin(call)
         else:
             worker.stream_pause.end(call)
@@ -396,11 +402,11 @@ class Pool:
             self._conclude(call, after_death.OVERRAN if worker.reason == HUNG else after_death.CRASHED)
         self._run_again(verdict.again)
 
-    def _move(self, verdict: after_death.Fates) -> None:
+    def _move(self, verdict: after_death.Fates, fault: Fault = after_death.LOST_PLACEMENT) -> None:
         """Have the calls of a machine that was lost run elsewhere, where they can."""
         self.metrics.reruns["place_lost"] += len(verdict.again)
         for call in verdict.guilty:
-            self._conclude(call, after_death.LOST_PLACEMENT)
+            self._conclude(call, fault)
         self._run_again(verdict.again)
 
     def _suspect(self, call: Call) -> None:

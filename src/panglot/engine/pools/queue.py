@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from panglot.engine.call import QUEUED, Call
 
@@ -17,8 +17,7 @@ SKIPPED = 16
 """How many calls that wait no longer may stay in the list, beyond twice the calls that wait."""
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """How large a batch may be, and how long its oldest item may wait for company."""
 
     max_items: int = 1

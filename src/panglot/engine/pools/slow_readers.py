@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from panglot.engine.call import RUNNING, Call
+from panglot_worker.line import wire
 
 if TYPE_CHECKING:
     from panglot.engine.workers.link import Link
@@ -25,13 +26,15 @@ class StreamPause:
     the client of a call that has ended. The worker would be paused for ever.
     """
 
-    __slots__ = ("_in_flight", "_link", "_over", "_stood", "_stood_for", "call")
+    __slots__ = ("_held", "_in_flight", "_link", "_over", "_stood", "_stood_for", "call")
 
     def __init__(self, link: Link, in_flight: Mapping[int, Call]) -> None:
         self._link = link
         self._in_flight = in_flight
         self.call: Call | None = None
         """The call of the slow client; None: the worker is not paused."""
+        self._held: set[int] = set()
+        """The calls of which the worker, which runs several, knows that their clients read too slowly."""
         self._over = False
         self._stood = 0.0
         self._stood_for = 0
@@ -48,6 +51,13 @@ class StreamPause:
         """Go on: the client of this call has read."""
         if self.call is call:
             self._resume()
+
+    def tell(self, call: Call, hold: bool) -> None:
+        """Tell a worker that runs several calls that the client of one reads too slowly, or has read."""
+        self._held.intersection_update(self._in_flight)
+        if hold != (call.id in self._held):
+            self._held.symmetric_difference_update((call.id,))
+            self._link.send([wire.ids_frame(wire.HOLD if hold else wire.GO_ON, [call.id], self._link.generation)])
 
     def check(self) -> None:
         """End the pause if its call has ended, or runs elsewhere."""

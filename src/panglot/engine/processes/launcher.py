@@ -64,6 +64,7 @@ class Launcher:
         """Start a worker, one of `workers` on this machine. Raises OSError when the process cannot be started."""
         settings = self.settings
         worker.results = self.memory.writes or self._answers()
+        worker.gives, worker.takes = self.memory.gives, self.memory.readable()
         hello = {"package": self._about(worker)}
         if self.inline is not None:
             await worker.adopt(self.inline, hello)
@@ -76,7 +77,8 @@ class Launcher:
             device=devices[worker.index % len(devices)] if devices else "",
             pixels=settings.max_pixels,
         )
-        files = tuple(shared.fd for shared in (self.memory.reads, worker.results) if shared is not None)
+        shared = (self.memory.reads, worker.results, worker.gives, *worker.takes)
+        files = tuple(arena.fd for arena in shared if arena is not None)
         if self.retained.size:
             files = (*files, self.retained.file(worker.index))
         await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
@@ -106,6 +108,8 @@ class Launcher:
             "reads": reads.for_worker() if reads is not None else None,
             "writes": writes.for_worker() if writes is not None else None,
             "private": not self.plan.first,
+            "gives": worker.gives.for_worker() if worker.gives is not None else None,
+            "takes": [(arena.mark, *arena.for_worker()) for arena in worker.takes],
         }
 
     def _folder(self, worker: Worker) -> str:

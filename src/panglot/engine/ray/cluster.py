@@ -17,8 +17,10 @@ from panglot.engine.processes import process
 from panglot.engine.ray import certificate, paths
 from panglot.engine.ray.needs import as_text
 from panglot.engine.ray.placement import Placement
+from panglot.engine.ray.reach import HEAD, check_reach
 from panglot.errors import StartError
 from panglot.settings import Settings
+from panglot.terminal.text import counted
 from panglot_worker.life import loader
 from panglot_worker.line import encryption
 
@@ -35,7 +37,6 @@ LINE = 1 << 20
 WORDS = 30
 MOST_LINES = 8
 """Lines of a reason that are all shown."""
-HEAD = "is it the address of a head, HOST:6379, or of its client server, ray://HOST:10001?"
 
 
 class Cluster:
@@ -129,6 +130,7 @@ class Cluster:
         while True:
             self.outage = self.outage or "the driver is connecting to the cluster"
             try:
+                await check_reach(self.address)
                 await self._start_driver()
                 if await self._listen():
                     pause = FIRST_PAUSE
@@ -137,6 +139,8 @@ class Cluster:
                     self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}", fix=HEAD))
             except TimeoutError:
                 self._on_silence()
+            except StartError as error:
+                self._fail(error)
             except OSError as error:
                 self._fail(StartError(f"--ray-python {self.python} cannot be started: {error.strerror or error}"))
             await self._end_driver()
@@ -213,7 +217,7 @@ class Cluster:
         # First: `_say` says nothing during an outage.
         self.outage, self._complained, self._unanswered = "", False, 0
         self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
-        log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
+        log.info("connected to Ray %s at %s, %s", said["ray"], self.address, counted(len(said["nodes"]), "node"))
         if self._connected is not None and not self._connected.done():
             if not said["token"]:
                 log.warning("the Ray cluster has no token authentication: whoever reaches it can run code on its nodes "
@@ -239,7 +243,9 @@ class Cluster:
                 "no node has %s free; waiting. The cluster has %s", as_text(placement.needs), shown(said["nodes"])
             )
         elif not placement.ready.done():
-            placement.lose(first_line(said["why"]))
+            why = first_line(said["why"])
+            # One that was placed had an agent, which has died since: its worker is started at another placement.
+            placement.lose(why, error=ConnectionError(why) if placement.about else None)
         else:
             # Ray may be mistaken, as when it loses sight of the node; an agent that has gone hangs up.
             log.debug("%s, says Ray: %s", placement, first_line(said["why"]))

@@ -189,8 +189,11 @@ class Placement:
 
     # Ending
 
-    def lose(self, why: str, fix: str = "") -> None:
-        """Note that the placement has gone. Its workers hear it, and its launcher; the first reason counts."""
+    def lose(self, why: str, fix: str = "", error: OSError | None = None) -> None:
+        """Note that the placement has gone. Its workers hear it, and its launcher; the first reason counts.
+
+        Whoever waits for the placement gets `error`, or PlacementLost, which ends the start of a server.
+        """
         if self.is_lost:
             return
         # First: the deaths of its workers reach the launcher, which must not store this placement as free.
@@ -198,7 +201,7 @@ class Placement:
         if self.ready.done():
             log.warning("%s was lost: %s", self, why)
         else:
-            self.ready.set_exception(PlacementLost(why, fix))
+            self.ready.set_exception(error or PlacementLost(why, fix))
         self._close()
         for worker in list(self.workers.values()):
             worker.on_placement_lost(why)

@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from panglot.engine.sleep.memory import Memory
-from panglot.machine.gpu_memory import Gpus
 
 if TYPE_CHECKING:
     from panglot.engine.sleep.sleeper import Sleeper
-    from panglot.engine.workers.worker import Worker
 
 BUDGET = "budget"
 NOTHING = Memory()
@@ -28,7 +26,6 @@ class MemoryBudget:
         self.clock = clock
         self.members: list[Sleeper] = []
         self._waiting: deque[Sleeper] = deque()
-        self._gpus = Gpus() if limits.gpu else None
         self._oversized: set[str] = set()
         """Models that need more than there is, and have been mentioned in the log."""
 
@@ -36,6 +33,10 @@ class MemoryBudget:
         """Have a model started once there is memory for it, after those that asked before."""
         self._waiting.append(sleeper)
         self.look()
+
+    def is_asked_by(self, sleeper: Sleeper) -> bool:
+        """Whether a model waits for memory."""
+        return sleeper in self._waiting
 
     def withdraw(self, sleeper: Sleeper) -> None:
         """Forget that a model waits for memory."""
@@ -48,14 +49,6 @@ class MemoryBudget:
         if sleeper in self.members:
             self.members.remove(sleeper)
         self.look()
-
-    def gpu_memory(self, workers: Sequence[Worker], since: float) -> int | None:
-        """Bytes of GPU memory that workers use, which are ready since then; None: that is not known."""
-        if self._gpus is None:
-            return None
-        self._gpus.look(self.clock(), since)
-        known = self._gpus.as_of >= since
-        return sum(self._gpus.memory.get(worker.pid, 0) for worker in workers) if known else None
 
     def users_besides(self, sleeper: Sleeper) -> list[str]:
         """The names of the other models that have memory."""

@@ -1,24 +1,19 @@
-"""When one model sleeps, and how a call wakes it."""
+"""When one model sleeps, and when it is started again. Its workers may be those of several fronts."""
 
 from __future__ import annotations
 
 import logging
-import math
 import statistics
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from panglot.engine.call import Call, Fault
 from panglot.engine.interface import ASLEEP, WAKING
 from panglot.engine.sleep.damping import SleepDamping
-from panglot.engine.sleep.last_life import LastLife
-from panglot.engine.workers.worker import LOADING, STARTING
 
 if TYPE_CHECKING:
-    from panglot.engine.engine import LocalEngine
-    from panglot.engine.pools.pool import Pool
     from panglot.engine.sleep.budget import MemoryBudget
+    from panglot.engine.sleep.engine_sleep import Sleepable
 
 NEW, AWAKE = "new", "awake"
 """The states besides ASLEEP and WAKING. NEW: it has not been loaded yet."""
@@ -28,8 +23,6 @@ LOADS = 5
 """Loads that tell how long the next one takes."""
 UNKNOWN_LOAD = 5.0
 """Seconds that a load is taken for where there was none yet."""
-LONGEST_RETRY = 300
-"""The largest Retry-After, in seconds."""
 SHARE_OF_TIMEOUT = 4
 """After this part of a request's time an idle model yields its memory, so that those who wait are answered in time."""
 
@@ -37,27 +30,26 @@ log = logging.getLogger("panglot.engine")
 
 
 class Sleeper:
-    """Lets the workers of one engine go, and has them started again. All of it runs on the event loop's thread.
+    """Lets the workers of one model go, and has them started again. All of it runs on one thread.
 
     NEW -> AWAKE: its first load has ended. AWAKE -> ASLEEP: nobody has used it for `sleep_after`, or another model
     needs its memory. ASLEEP -> WAKING: a call has come. WAKING -> AWAKE: every pool has a worker that is ready;
     or WAKING -> ASLEEP: its calls were cancelled before there was memory for it. A model with a call never sleeps.
     """
 
-    def __init__(self, engine: LocalEngine, budget: MemoryBudget | None) -> None:
-        self.engine = engine
-        self.settings = engine.settings
+    def __init__(self, model: Sleepable, budget: MemoryBudget | None, clock: Callable[[], float]) -> None:
+        self.model = model
         self.budget = budget
         self.state = NEW
-        self.last_used = engine.clock()
-        self.on_sleep: Callable[[], None] = lambda: None
-        """Called when it falls asleep, for whoever stores what is remembered of it."""
-        self._since = engine.clock()
+        self._clock = clock
+        self.last_used = clock()
+        self._since = clock()
         """When it took on its state."""
         self.granted = False
         """Whether the memory that it needs is its own, from before its workers start until it goes to sleep."""
-        self._started = 0.0
-        self._fell_asleep = engine.clock()
+        self.started = 0.0
+        """When its workers were last started; 0: not by this process."""
+        self._fell_asleep = clock()
         self._waits_openly = False
         """Whether the log has said, since it was last awake, that others leave no memory for it."""
         self._damping = SleepDamping()
@@ -71,7 +63,7 @@ class Sleeper:
 
     @property
     def name(self) -> str:
-        return self.engine.package.name
+        return self.model.name
 
     def _fields(self) -> dict[str, Any]:
         """What a log line about the model carries besides its text."""
@@ -80,20 +72,10 @@ class Sleeper:
     # Falling asleep
 
     @property
-    def is_busy(self) -> bool:
-        """Whether it has a call, also one that was cancelled and still runs."""
-        return bool(self.engine.live) or any(worker.in_flight for pool in self.engine.pools for worker in pool.workers)
-
-    @property
     def may_sleep(self) -> bool:
         """Whether it has nothing to do: no call, and no worker that is being started or replaced."""
-        # Streams run in workers that retain memory, and are no calls.
-        if self.state != AWAKE or self.engine.package.retained_bytes or self.is_busy:
-            return False
         # One that keeps failing stays: its worker is tried again and again, until it serves.
-        settled = all(pool.supervisor.is_ready for pool in self.engine.pools)
-        workers = (worker for pool in self.engine.pools for worker in pool.workers)
-        return settled and not any(worker.state in (STARTING, LOADING) for worker in workers)
+        return self.state == AWAKE and not self.model.is_busy and self.model.is_settled
 
     def may_yield(self, now: float) -> bool:
         """Whether it may be put to sleep for the sake of another: it is idle, and has not just been woken."""
@@ -102,28 +84,24 @@ class Sleeper:
         if self.last_used == self._since:
             # It was loaded at the start of the server, and nobody has used it since.
             return True
-        longest = self.settings.timeout / SHARE_OF_TIMEOUT
+        longest = self.model.timeout / SHARE_OF_TIMEOUT
         return now - self._since >= self._damping.stay(self.load_seconds, longest)
 
     def sleep(self, reason: str, why: str) -> None:
         """Retire all workers. Their memory is free when they have ended: see `uses_memory`."""
-        self.state, self._since, self.granted = ASLEEP, self.engine.clock(), False
+        self.state, self._since, self.granted = ASLEEP, self._clock(), False
         self._fell_asleep = self._since
-        self.engine.metrics.sleeps[reason] += 1
         log.info("goes to sleep: %s", why, extra=self._fields())
-        for pool in self.engine.pools:
-            pool.supervisor.sleep()
-        self.on_sleep()
+        self.model.retire_workers(reason)
 
     def tick(self, now: float) -> None:
-        """Look at the model: sleep when it was idle for long enough, refuse calls that have waited for too long."""
+        """Look at the model: sleep when it was idle for long enough."""
         self.note_use(now)
         self.measure()
-        if self.state == ASLEEP and self.engine.live:
+        if self.state == ASLEEP and self.model.has_calls:
             # A call that a dying worker gave back.
             self.wake()
         elif self.state == WAKING:
-            self._refuse_late(now)
             self._give_up(self.budget, now)
         elif self._is_idle(now) and self.may_sleep:
             self.sleep(IDLE, f"no request for {now - self.last_used:.1f} s")
@@ -131,33 +109,22 @@ class Sleeper:
             self.budget.look()
 
     def _is_idle(self, now: float) -> bool:
-        after = self.settings.sleep_after
+        after = self.model.sleep_after
         idle = after > 0 and now - self.last_used >= after * self._damping.factor
         # A server that stops needs no memory, unless another model waits for it: that is for the budget to decide.
-        return idle and not self.engine.draining
+        return idle and not self.model.is_draining
 
     def note_use(self, now: float) -> None:
         """Note whether it was used since the last look. Nothing is noted per request, which would cost each of them."""
-        if self.is_busy or self.engine.done != self._done:
-            self.last_used, self._done = now, self.engine.done
+        if self.model.is_busy or self.model.done != self._done:
+            self.last_used, self._done = now, self.model.done
 
     # Waking
 
-    def arrive(self, call: Call) -> Fault | None:
-        """Wake the model for a call that is submitted. Returns the fault of a call that is one too many to wait."""
-        if self.state in (AWAKE, NEW):
-            return None
-        if not call.background and len(self.engine.entrance.queue) >= self.settings.wake_queue:
-            self.engine.metrics.dropped["waking"] += 1
-            return self.fault()
-        if self.state == ASLEEP:
-            self.wake()
-        return None
-
     def wake(self) -> None:
         """Have the workers started, at once or when there is memory for them."""
-        self.state, self._since = WAKING, self.engine.clock()
-        self.engine.metrics.wakes += 1
+        self.state, self._since = WAKING, self._clock()
+        self.model.count_wake()
         log.info("wakes after %.1f s of sleep", self._since - self._fell_asleep, extra=self._fields())
         self.ask()
 
@@ -176,13 +143,10 @@ class Sleeper:
     def start(self) -> None:
         """Start the workers: there is memory for them."""
         # A sleep that began before this process did says nothing about how often the model wakes.
-        if self._started:
-            self._damp(self.engine.clock() - self._fell_asleep)
-        self.granted, self._started, self._waits_openly = True, self.engine.clock(), False
-        for pool in self.engine.pools:
-            # The end of a worker may give memory to a model that waits for it while the server stops.
-            if not pool.supervisor.stopping:
-                pool.supervisor.wake()
+        if self.started:
+            self._damp(self._clock() - self._fell_asleep)
+        self.granted, self.started, self._waits_openly = True, self._clock(), False
+        self.model.start_workers()
 
     def _damp(self, slept: float) -> None:
         """Have it stay awake for longer where its sleep was too short to be worth a load."""
@@ -195,53 +159,31 @@ class Sleeper:
 
     def loaded(self) -> None:
         """Note that a worker is ready. Where every pool has one, the model is awake."""
-        if self.state not in (NEW, WAKING) or not all(pool.supervisor.is_ready for pool in self.engine.pools):
+        if self.state not in (NEW, WAKING) or not self.model.is_loaded:
             return
-        now = self.engine.clock()
-        self._loads.append(now - self._started)
+        now = self._clock()
+        self._loads.append(now - self.started)
         if self.state == WAKING:
             log.info("is awake after %.1f s", now - self._since, extra=self._fields())
         self.state, self._since, self.last_used = AWAKE, now, now
         self.measure()
 
-    def worker_ended(self, pool: Pool) -> None:
-        """Give back what a pool without workers still has, and let others have the memory."""
-        if self.state == ASLEEP and not pool.workers:
-            pool.supervisor.launcher.rest()
-        if self.budget is not None:
-            self.budget.look()
-
     def _give_up(self, budget: MemoryBudget | None, now: float) -> None:
         """Sleep on where nobody waits any more and the model cannot be loaded, so that others have the memory."""
-        if budget is None or self.engine.live or self.has_workers:
+        if budget is None or self.model.has_calls or self.has_workers:
             return
         budget.withdraw(self)
         self.state, self._since, self.granted = ASLEEP, now, False
-        for pool in self.engine.pools:
-            # Where the workers keep failing, the next is started by a call, and no longer by the clock.
-            pool.supervisor.sleep()
+        # Where the workers keep failing, the next is started by a call, and no longer by the clock.
+        self.model.retire_workers("")
 
-    def _refuse_late(self, now: float) -> None:
-        longest = self.settings.wake_timeout
-        if longest:
-            pool = self.engine.pools[0]
-            late = [call for call in pool.dispatcher.queue.waiting() if now - call.arrived >= longest]
-            pool.refuse(late, self.fault())
+    @property
+    def waits_for_memory(self) -> bool:
+        return self.budget is not None and not self.granted
 
-    def fault(self) -> Fault:
-        """The answer to a call that does not wait for the waking, or not any longer."""
-        passed = self.engine.clock() - self._started if self.granted else 0.0
-        left = max(1, min(LONGEST_RETRY, math.ceil(self.load_seconds - passed)))
-        if self.budget is not None and not self.granted:
-            self._mention_wait(self.budget)
-            return Fault(
-                503, "waking", "the model is asleep, and others use the memory it needs; try again later", left
-            )
-        return Fault(503, "waking", "the model was asleep and is being loaded; try again later", left)
-
-    def _mention_wait(self, budget: MemoryBudget) -> None:
+    def mention_wait(self) -> None:
         """Say in the log, once for each sleep, who uses the memory that it waits for."""
-        users = budget.users_besides(self)
+        users = self.budget.users_besides(self) if self.budget is not None else []
         if users and not self._waits_openly:
             self._waits_openly = True
             log.warning(
@@ -266,15 +208,14 @@ class Sleeper:
     @property
     def has_workers(self) -> bool:
         """Whether there is a process of it, also one that is about to end."""
-        return any(pool.workers for pool in self.engine.pools)
+        return self.model.has_workers
 
     def measure(self) -> None:
         """Look how much memory its workers use, where somebody counts it."""
         if self.budget is None or self.state != AWAKE:
             return
-        workers = [worker for pool in self.engine.pools for worker in pool.workers]
-        self._seen = max(self._seen or 0, sum(worker.memory() for worker in workers))
-        gpu = self.budget.gpu_memory(workers, self._since)
+        machine, gpu = self.model.used(self._since)
+        self._seen = max(self._seen or 0, machine)
         if gpu is not None:
             self._seen_gpu = max(self._seen_gpu or 0, gpu)
 
@@ -282,17 +223,15 @@ class Sleeper:
     def need(self) -> tuple[int | None, int | None]:
         """Bytes of memory, and of GPU memory, that it needs: what its settings say, else the most that it was seen to
         use; None: nobody knows yet."""
-        return self.settings.memory or self._seen, self.settings.gpu_memory or self._seen_gpu
+        return self.model.memory or self.seen[0], self.model.gpu_memory or self.seen[1]
 
-    # Before and after this process
+    @property
+    def seen(self) -> tuple[int | None, int | None]:
+        """The most memory, and GPU memory, that it was seen to use."""
+        return self._seen, self._seen_gpu
 
-    def last_life(self) -> LastLife:
-        """What is to be remembered of it."""
-        workers = tuple(pool.supervisor.least for pool in self.engine.pools)
-        return LastLife(self.engine.description, workers, self.load_seconds, self._seen, self._seen_gpu)
-
-    def resume(self, life: LastLife) -> None:
-        """Begin asleep: an earlier process has loaded it."""
+    def resume(self, seconds: float, memory: int | None, gpu_memory: int | None) -> None:
+        """Begin asleep: an earlier process has loaded it in so many seconds, and has seen it use this memory."""
         self.state = ASLEEP
-        self._loads.append(life.seconds)
-        self._seen, self._seen_gpu = life.memory, life.gpu_memory
+        self._loads.append(seconds)
+        self._seen, self._seen_gpu = memory, gpu_memory

@@ -12,6 +12,7 @@ from panglot.engine.workers.worker import HUNG, LINGER, RETIRED, STOPPED, Worker
 from panglot.errors import LoadError
 from panglot.packages.distributions import pip_line
 from panglot.packages.package import Package
+from panglot.terminal.text import counted
 
 STACK_LINE = re.compile(r'File "(.+)", line (\d+) in ')
 """As Python writes the stacks of a process that is aborted."""
@@ -33,7 +34,7 @@ async def write(worker: Worker, lost: Sequence[Call], package: Package) -> tuple
         return f"{worker} did not load: {error.sentence()}", error.traceback.rstrip()
     words = await _last_words(worker)
     requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
-    had = f"; it held {len(lost)} request(s): {requests}" if lost else ""
+    had = f"; it held {counted(len(lost), 'request')}: {requests}" if lost else ""
     return f"{worker} {worker.cause()}{had}", f"its last words:\n{words}" if words else ""
 
 
@@ -58,6 +59,13 @@ def _hung(worker: Worker, package: Package) -> LoadError:
 
 def load_error(worker: Worker, package: Package) -> LoadError:
     """Why a worker never became ready, with a fix where one is known."""
+    error = _load_error(worker, package)
+    error.problem, error.file = package.in_archive(error.problem), package.in_archive(error.file)
+    error.traceback = package.in_archive(error.traceback)
+    return error
+
+
+def _load_error(worker: Worker, package: Package) -> LoadError:
     failure = worker.failure
     if failure is None and worker.reason == HUNG:
         return _hung(worker, package)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,14 +16,35 @@ class FrontShare:
 
     front: int = 0
     fronts: int = 1
+    at_home: bool = False
+    """Whether all workers belong to the first front. The others pass every call on to it."""
+
+    def of_model(self, fewest: int, at_home: bool = False) -> FrontShare:
+        """The share in the workers of a model whose smallest pool has so many.
+
+        Where a pool has fewer workers than there are fronts, all workers of the model are the first front's.
+        """
+        return dataclasses.replace(self, at_home=self.fronts > 1 and (at_home or fewest < self.fronts))
+
+    @property
+    def has_workers(self) -> bool:
+        return not self.at_home or self.front == 0
 
     def of(self, total: int) -> int:
-        """How many of so many workers are this front's: at least one, since it lends no call to another front."""
-        return max(1, total // self.fronts + (self.front < total % self.fronts))
+        """How many of so many workers are this front's."""
+        return total if self.at_home else max(1, total // self.fronts + (self.front < total % self.fronts))
+
+    def all_of(self, own: int) -> int:
+        """About how many workers all fronts have, where this one has so many."""
+        return own if self.at_home else self.fronts * own
 
     def part(self, limit: int) -> int:
         """This front's part of a limit of the server."""
         return -(-limit // self.fronts)
+
+    def exactly(self, limit: int) -> int:
+        """This front's part of a limit that all parts together must not exceed; it may be 0."""
+        return limit if self.at_home else limit // self.fronts + (self.front < limit % self.fronts)
 
     def of_range(self, count: WorkerCount) -> WorkerCount:
         """The share of a count, or of a range; a count that the script says stays open."""
@@ -30,7 +52,7 @@ class FrontShare:
 
     def indices(self) -> Iterator[int]:
         """The indices of this front's workers, which no other front uses."""
-        return itertools.count(self.front, self.fronts)
+        return itertools.count() if self.at_home else itertools.count(self.front, self.fronts)
 
 
 WHOLE = FrontShare()

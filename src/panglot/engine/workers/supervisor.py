@@ -297,7 +297,7 @@ class Supervisor:
 
     def _longest(self, worker: Worker) -> float:
         """How long the calls of a worker may run: a job may have a limit of its own."""
-        limits = (call.run_limit for call in worker.in_flight.values() if call.background)
+        limits = (call.run_limit for call in worker.in_flight.values())
         return max(limits, default=0.0) or self.settings.effective_run_timeout
 
     def _oldest(self, worker: Worker) -> float:
@@ -350,7 +350,7 @@ class Supervisor:
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
         line, more = await obituary.write(worker, lost, self.package)
         log.error("%s%s", line, f"; {more}" if more else "", extra=self.worker_log_fields(worker))
-        self.engine.remember(line, more)
+        self.engine.remember(line, more, lost)
 
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)

@@ -13,6 +13,7 @@ from typing import Any
 from panglot.engine.workers.restarts import Pace
 from panglot.engine.workers.worker import Worker
 from panglot.settings import Settings
+from panglot.terminal.text import counted
 
 MIB = 1 << 20
 SELDOM = 16
@@ -59,7 +60,7 @@ class Wear:
         if self._failed.wait(now):
             return ""
         if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
-            return f"it has served {worker.served} requests"
+            return f"it has served {counted(worker.served, 'request')}"
         if settings.worker_memory and (used := worker.memory()) > settings.worker_memory:
             pace = self._pace(worker, now, about)
             if pace is None or not pace.wait(now):

@@ -46,6 +46,10 @@ Lend = Callable[["Worker", Call], int]
 class Worker:
     """The front's record of one worker process. It belongs to a pool and is never reused after the process's death."""
 
+    gives: Arena | None = None
+    takes: tuple[Arena, ...] = ()
+    """What it can write for other models, and read of them: as its pool's memory was when it was started."""
+
     def __init__(self, pool: Pool, index: int, generation: int, clock: Callable[[], float]) -> None:
         self.pool = pool
         self.index = index

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from panglot.errors import StartError
+from panglot.terminal.text import counted
 from panglot.tools.bench.histogram import FineHistogram
 from panglot.tools.bench.load import LoadOutcome, LoadPlan
 from panglot.tools.bench.process_cost import CostWatch
@@ -92,7 +93,7 @@ class Level:
                 f"at {self.load} one in a hundred requests went out {late:.1f} ms late: this machine is too busy"
             )
         if self.unanswered:
-            warnings.append(f"at {self.load} {self.unanswered} requests were never answered")
+            warnings.append(f"at {self.load} no answer came to {counted(self.unanswered, 'request')}")
         return warnings
 
 

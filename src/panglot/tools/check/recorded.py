@@ -9,6 +9,7 @@ from typing import Any
 
 from panglot.errors import StartError
 from panglot.inputs.base import Given
+from panglot.terminal.text import counted
 from panglot.tools.check.compare import flat
 from panglot.tools.check.sides import Answer
 
@@ -29,7 +30,7 @@ class PastAnswers:
             self.answers = {given: Answer(dict(flat(row))) for given, row in zip(inputs, rows, strict=True)}
         else:
             fix = "write them down with: panglot call OLD_URL INPUT... --json > old.jsonl"
-            raise StartError(f"{name} holds {len(rows)} answers, and there are {len(inputs)} inputs", fix=fix)
+            raise StartError(f"{name} holds {counted(len(rows), 'answer')} to {counted(len(inputs), 'input')}", fix=fix)
 
     async def answer(self, given: Given) -> Answer:
         """What was written down for the input of this name, or else for the only file of this name."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from panglot.terminal.text import visible
+from panglot.terminal.text import counted, visible
 from panglot.tools.check.compare import Verdict
 from panglot.tools.check.stagewise import NAMES, UNSEEN, Compared, Stage
 
@@ -114,8 +114,8 @@ def show_summary(console: Console, outcomes: Sequence[Compared]) -> None:
         console.print(Text(UNSEEN, "dim"))
     for stage, count in first.items():
         line = Text().append(f"the first stage that differs: {_title(stage)}", "bold red")
-        console.print(line.append(f" ({count} of {len(outcomes)} inputs)"))
+        console.print(line.append(f" ({count} of {counted(len(outcomes), 'input')})"))
     if failed:
-        console.print(f"[bold red]{failed} of {len(outcomes)} inputs could not be compared[/bold red]")
+        console.print(f"[bold red]{failed} of {counted(len(outcomes), 'input')} could not be compared[/bold red]")
     if not first and not failed:
-        console.print(f"[green]both sides agree on {len(outcomes)} input{'s' if len(outcomes) > 1 else ''}[/green]")
+        console.print(f"[green]both sides agree on {counted(len(outcomes), 'input')}[/green]")

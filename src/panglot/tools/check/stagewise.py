@@ -18,7 +18,7 @@ from panglot.tools.stages import ORDER, Opaque, ordered
 
 NAMES = {"decode": "decoded input", "inference": "raw output"}
 """What stages are called for readers, where that differs."""
-UNSEEN = "only the answers can be seen on both sides"
+UNSEEN = "only the final answers were compared: the stages of one side cannot be seen"
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def _missing(entry: Import, interpreter: Interpreter, folder: Path | None) -> Fi
         value = f"{where} imports {entry.name}, which Python {interpreter.version} does not have"
         return Finding("package", "import", value, PROBLEM, "serve with --python of another version")
     value = f"{where} imports {entry.name}, which is not installed"
-    return Finding("package", "import", value, PROBLEM, pip_line(interpreter.executable, entry.name))
+    return Finding("package", "import", value, PROBLEM, pip_line(interpreter.executable, entry.name), where)
 
 
 def _of_package(entry: Import, folder: Path) -> Path | None:

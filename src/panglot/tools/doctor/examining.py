@@ -16,6 +16,7 @@ from typing import Any
 
 from panglot import __version__, dialects
 from panglot.errors import StartError
+from panglot.packages.lfs_pointers import lfs_pointers
 from panglot.packages.package import Package
 from panglot.settings import Settings, table_of, variables
 from panglot.settings.resolving import resolve
@@ -26,6 +27,8 @@ FRONT, PACKAGE = "panglot", "package"
 LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "starlette", "watchfiles")
 SECTIONS = (FRONT, machine.MACHINE, machine.ADDRESS, nodes.CLUSTER, environment.WORKER, PACKAGE, selftest.SECTION)
 LOG_LINES = 40
+MOST_SHOWN = 5
+"""Names of files in one line."""
 
 Say = Callable[[str], None]
 
@@ -140,7 +143,19 @@ def _discover(path: str, flags: dict[str, Any], environ: Mapping[str, str], repo
     value = f"{package.name}: {package.dialect}, {package.entry} in {package.script}"
     report.findings.append(Finding(PACKAGE, "package", value))
     report.findings += [Finding(PACKAGE, "package", problem, WARNING) for problem in package.problems]
+    report.findings += _unfetched(Path(path), package)
     return package
+
+
+def _unfetched(path: Path, package: Package) -> list[Finding]:
+    """What a repository of a hub has lacked since it was cloned without Git LFS."""
+    pointers = lfs_pointers(package.folder) if path.is_dir() else []
+    if not pointers:
+        return []
+    more = len(pointers) - MOST_SHOWN
+    shown = ", ".join(pointers[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    fix = shlex.join(["git", "-C", str(path), "lfs", "pull"])
+    return [Finding(PACKAGE, "files", f"only a pointer of Git LFS, not the file itself: {shown}", WARNING, fix)]
 
 
 def _arranged(package: Package, settings: Settings, report: Report) -> Package:
@@ -226,9 +241,17 @@ def _self_test(
             for finding in report.findings
             if finding.name != "import" or finding.state == PROBLEM
         ]
-    report.findings += result.findings
-    if any(finding.fix == selftest.SEE_LOG for finding in result.findings):
+    report.findings += [_told_once(finding, report) for finding in result.findings]
+    if any(finding.fix == selftest.SEE_LOG for finding in report.findings):
         report.log = result.log[-LOG_LINES:]
+
+
+def _told_once(finding: Finding, report: Report) -> Finding:
+    """The finding of a self-test; where a missing import ended it that is a finding already, a line that says so."""
+    imports = [other for other in report.findings if other.name == "import" and other.state == PROBLEM]
+    if finding.state == PROBLEM and any(finding.value.startswith(f"{other.place}: ") for other in imports):
+        return dataclasses.replace(finding, value="not ready: see the import above", state=WARNING, fix="")
+    return finding
 
 
 CHECKS = (

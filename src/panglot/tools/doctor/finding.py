@@ -21,6 +21,8 @@ class Finding:
     value: str
     state: str = OK
     fix: str = ""
+    place: str = ""
+    """File and line of the script that it is about, where it is about one."""
 
 
 class CheckResult(NamedTuple):

@@ -10,6 +10,7 @@ import os
 from panglot.machine.cpus import usable_cpus
 from panglot.machine.front_count import automatic
 from panglot.settings import Settings
+from panglot.terminal.text import counted
 from panglot.tools.doctor.finding import WARNING, CheckResult
 from panglot.tools.listening import listener
 
@@ -29,10 +30,13 @@ def fronts(settings: Settings, cpus: float | None = None) -> CheckResult:
         return CheckResult(f"the server on port {settings.port}: {advice}", WARNING, advice.rpartition("try ")[2])
     if count > max(workers, 1):
         fix = f"--workers {count}, or fewer fronts"
-        return CheckResult(f"{count} wanted, but each needs a worker of its own", WARNING, fix)
+        shown = counted(max(workers, 1), "worker")
+        return CheckResult(f"{count} for {shown}, which the first has: the others pass calls on", WARNING, fix)
     if suited > count:
-        return CheckResult(f"{count}; for {workers} workers on {cpus:g} CPUs, --fronts auto starts {suited}")
-    return CheckResult(f"{count}, which suits {max(workers, 1)} worker{'s' * (workers > 1)} on {cpus:g} CPUs")
+        return CheckResult(
+            f"{count}; for {counted(workers, 'worker')} on {counted(cpus, 'CPU')}, --fronts auto starts {suited}"
+        )
+    return CheckResult(f"{count}, which suits {counted(max(workers, 1), 'worker')} on {counted(cpus, 'CPU')}")
 
 
 def _advice_of_running(settings: Settings) -> str:

@@ -19,6 +19,7 @@ from panglot.settings import Settings
 from panglot.settings.all_settings import MIB
 from panglot.settings.names import flag
 from panglot.settings.units import show_size
+from panglot.terminal.text import counted
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, CheckResult
 from panglot.tools.doctor.fronts import fronts
 from panglot.tools.listening import listener
@@ -133,7 +134,7 @@ def sharing_of_gpus(settings: Settings, cards: int | None = None) -> CheckResult
     if not mps.is_there():
         return CheckResult(f"not there ({mps.CONTROL}); workers that share a GPU take turns on it")
     if workers > (named or 1) and not settings.mps:
-        value = f"not started: {workers} workers share {named or 1} GPU, and take turns on it"
+        value = f"not started: {workers} workers share {counted(named or 1, 'GPU')}, and take turns on it"
         return CheckResult(value, WARNING, "serve with --mps")
     use = "would be started" if settings.mps else "there"
     return CheckResult(f"{use}; it helps where several workers share a GPU (--workers, --mps)")

@@ -10,6 +10,7 @@ from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.needs import as_text
 from panglot.errors import StartError
 from panglot.settings import Settings
+from panglot.terminal.text import counted
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 CLUSTER = "cluster"
@@ -36,7 +37,7 @@ async def _examine(settings: Settings) -> list[Finding]:
     try:
         began = time.monotonic()
         await cluster.start()
-        about = f"Ray {cluster.version} at {settings.ray}, {cluster.nodes} node(s)"
+        about = f"Ray {cluster.version} at {settings.ray}, {counted(cluster.nodes, 'node')}"
         findings.append(Finding(CLUSTER, "connected", f"{about}, after {time.monotonic() - began:.1f} s"))
         if not cluster.has_token:
             findings.append(Finding(CLUSTER, "token", "whoever reaches it can run code on its nodes", WARNING, TOKEN))

@@ -197,9 +197,9 @@ def _pictures(place: str, left: bytes, right: bytes, rules: Rules, pixels: Pixel
         return []
     mine, theirs = pixels.decoded(left), pixels.decoded(right)
     if mine is None or theirs is None:
-        return [Found("bytes", place, f"the pictures differ ({pixels.problem}): {_first_difference(left, right)}")]
+        return [Found("bytes", place, f"the images differ ({pixels.problem}): {_first_difference(left, right)}")]
     if mine.shape != theirs.shape:
-        return [Found("shape", place, f"pictures of {mine.shape} against {theirs.shape}")]
+        return [Found("shape", place, f"images of {mine.shape} against {theirs.shape}")]
     difference = arrays.difference(mine, theirs, rules.pixel_gap, 0.0)
     if not difference.count:
         return []

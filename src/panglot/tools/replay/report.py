@@ -33,7 +33,7 @@ def lines(findings: Findings, recording: str, target: str) -> Iterator[str]:
             "give them with --header or PANGLOT_TOKEN"
         )
     if findings.exit_code == 0:
-        yield f"all {findings.compared} answers agree"
+        yield "the answer agrees" if findings.compared == 1 else f"all {findings.compared} answers agree"
 
 
 def _counts(findings: Findings) -> str:

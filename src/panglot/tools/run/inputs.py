@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import json
 import math
+import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ from panglot.errors import StartError
 from panglot.inputs.base import About, ClientRequest, Given
 from panglot.inputs.curl_line import how_to, known_example
 from panglot.settings import suggestion
+from panglot.terminal.text import brief
 
+LONGEST_SHOWN = 200
 LINES = (".jsonl", ".ndjson")
 SOURCE = (".py", ".pyc", ".toml", ".md")
 """Files of a package's folder that are no inputs when the folder is given."""
@@ -72,15 +76,16 @@ def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
     if word == "-":
         yield from _lines("-", stdin.read())
         return
+    # Those of pathlib raise OSError for a text that is too long for a name of a file.
     path = Path(word)
-    if not path.exists() and _looks_like_json(word):
+    if not os.path.exists(word) and _looks_like_json(word):
         yield _value(name, word)
-    elif path.is_dir():
+    elif os.path.isdir(word):
         inside = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
         for entry in inside:
             if entry.suffix not in SOURCE:
                 yield from _file(entry)
-    elif path.exists():
+    elif os.path.exists(word):
         yield from _file(path)
     else:
         yield from _matches(word)
@@ -99,15 +104,23 @@ def _looks_like_json(word: str) -> bool:
 
 def _matches(pattern: str) -> Iterator[Input]:
     if not glob.has_magic(pattern):
-        path = Path(pattern)
-        near = [str(entry) for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise StartError(f"the input {pattern} does not exist", fix=suggestion(pattern, near))
+        folder = Path(pattern).parent
+        near = [str(entry) for entry in folder.iterdir()] if os.path.isdir(folder) else []
+        fix = suggestion(pattern, near) or _as_text(pattern)
+        raise StartError(f"the input {brief(pattern, LONGEST_SHOWN)} does not exist", fix=fix)
     names = sorted(glob.glob(pattern, recursive=True))
     if not names:
         raise StartError(f"no file matches {pattern}")
     for name in names:
         if Path(name).is_file():
             yield from _file(Path(name))
+
+
+def _as_text(word: str) -> str:
+    """How to send a word as a text; empty where it looks more like the name of a file."""
+    if "/" in word or (" " not in word and Path(word).suffix):
+        return ""
+    return f"a text is JSON, in quotes: {shlex.quote(json.dumps(brief(word, LONGEST_SHOWN), ensure_ascii=False))}"
 
 
 def _file(path: Path) -> Iterator[Input]:

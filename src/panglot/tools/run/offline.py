@@ -22,6 +22,7 @@ from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.serving.links import Links
 from panglot.settings import Settings
+from panglot.terminal.text import counted
 from panglot.web.path_template import template
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
@@ -63,7 +64,7 @@ class OfflineReply:
                 return self.body.decode()
         except (ValueError, UnicodeDecodeError):
             pass
-        return f"<{len(self.body)} bytes of {kind or 'nothing'}>"
+        return f"<{counted(len(self.body), 'byte')} of {kind or 'nothing'}>"
 
 
 class QuietEngine(LocalEngine):

@@ -103,7 +103,7 @@ def parse(text: str, file: str = "") -> list[Key]:
     unknown = [name for name in content if name != TABLE]
     entries = content.get(TABLE, [])
     if unknown or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        what = f"'{unknown[0][:64]}' is nothing that a file of keys has" if unknown else "'key' is no list of tables"
+        what = f"'{unknown[0][:64]}' is not a table of a key file" if unknown else "'key' is not a list of tables"
         raise StartError(what, file=file, fix="begin each key with [[key]]; `panglot key new NAME` writes one")
     keys: dict[str, Key] = {}
     digests: dict[bytes, str] = {}
@@ -134,7 +134,7 @@ def _key(entry: Mapping[str, Any]) -> Key:
     """The key that an entry declares. Raises BadEntry."""
     for name in entry:
         if name not in READERS:
-            raise BadEntry(f"'{name[:64]}' is nothing that a key has", suggestion(name, READERS) or ", ".join(READERS))
+            raise BadEntry(f"'{name[:64]}' is not an entry of a key", suggestion(name, READERS) or ", ".join(READERS))
     for name in ("name", "secret"):
         if name not in entry:
             raise BadEntry(f"it has no {name}", "`panglot key new NAME` writes a whole entry")

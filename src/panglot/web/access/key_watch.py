@@ -7,6 +7,7 @@ import logging
 import os
 
 from panglot.errors import StartError, near
+from panglot.terminal.text import counted
 from panglot.web.access import key_file
 from panglot.web.access.keys import Keys
 
@@ -47,7 +48,9 @@ class KeyWatch:
             return
         changes = self.keys.replace(keys)
         if changes.added or changes.changed or changes.removed:
-            log.log(self.level, "%s: %d key(s) in force; %d added, %d changed, %d removed", near(self.file), *changes)
+            in_force = counted(changes[0], "key")
+            message = "%s: %s in force; %d added, %d changed, %d removed"
+            log.log(self.level, message, near(self.file), in_force, *changes[1:])
 
 
 def _stamp(file: str) -> Stamp:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from panglot.engine.call import Fault
 from panglot.metrics.counters import heading, wording
+from panglot.terminal.text import counted
 from panglot.web.access import key_file
 from panglot.web.access.key_file import Key, digest_of
 from panglot.web.contract import ADMIN, CONTROL, INFER, JOBS, METRICS
@@ -28,6 +29,8 @@ OTHERS = "(others)"
 OUTCOMES = ("admitted", "rate", "at_once", "forbidden")
 NO_TOKEN = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
 monotonic = time.monotonic
+ceil = math.ceil
+inf = math.inf
 
 
 class Wanted(NamedTuple):
@@ -45,7 +48,7 @@ class KeyHolder:
     It stays the same when the file is read again, so that a changed file forgives no rate and loses no count.
     """
 
-    __slots__ = ("_policy", "admitted", "at_once", "filled", "forbidden", "key", "name", "open", "rate", "tokens")
+    __slots__ = ("admitted", "at_once", "filled", "forbidden", "key", "name", "open", "policy", "rate", "tokens")
 
     def __init__(self, key: Key) -> None:
         self.name = key.name
@@ -58,27 +61,41 @@ class KeyHolder:
         """Requests that may come at once now, as counted at that moment; each passing second adds the rate."""
         self.admitted = self.rate = self.at_once = self.forbidden = 0
         """Requests by what became of them."""
-        self._policy = policy_of(key)
+        self.policy = policy_of(key)
+        """The line of an answer that tells the limits; empty where the key has none, and nothing is told."""
 
     def change(self, key: Key) -> None:
         """Have other rights and limits from now on."""
         if self.key is not None and key.rate != self.key.rate:
             self._refill(monotonic())
         self.key, self.tokens = key, min(self.tokens, key.burst) if key.burst else 0.0
-        self._policy = policy_of(key)
+        self.policy = policy_of(key)
 
-    def is_free(self, key: Key) -> bool:
-        """Whether a request that came with this very key may be counted in now: the key is in force, within its limits.
+    def readmit(self, key: Key | None) -> bytes | None:
+        """Count in, until `release`, a request whose head came before with this very key: the lines about its limits.
 
-        Nothing is counted. False also where somebody has to look closer.
+        None where the key has changed, has expired or is at its limits: then nothing is counted, and the whole head
+        has to be looked at.
         """
-        if self.key is not key or self.open >= key.at_once:
-            return False
-        if key.burst:
-            self._refill(monotonic())
-            if self.tokens < 1:
-                return False
-        return key.expires == math.inf or time.time() < key.expires
+        # Every request of a client that reuses its connection comes this way. So what `_refill` and `take` do is done
+        # here once more, without calling them.
+        if key is None or self.key is not key:
+            return None
+        count, tokens, burst = self.open, self.tokens, key.burst
+        if count >= key.at_once or (key.expires != inf and time.time() >= key.expires):
+            return None
+        if burst:
+            now = monotonic()
+            tokens += (now - self.filled) * key.rate
+            if tokens > burst:
+                tokens = burst
+            self.tokens, self.filled = tokens, now
+            if tokens < 1:
+                return None
+        self.open = count = count + 1
+        self.tokens = tokens = tokens - 1
+        self.admitted += 1
+        return self.lines_of(key, tokens, count) if self.policy else b""
 
     def take(self) -> None:
         """Count a request in, until `release`."""
@@ -112,14 +129,14 @@ class KeyHolder:
             return fault
         if self.open >= key.at_once:
             self.at_once += 1
-            message = f"the key '{self.name}' may have {key.at_once:g} request(s) at once, and has {self.open}"
+            message = f"the key '{self.name}' may have {counted(key.at_once, 'request')} at once, and has {self.open}"
             return Fault(429, "too_many_at_once", message, 1)
         if key.burst:
             self._refill(monotonic())
             if self.tokens < 1:
                 self.rate += 1
                 wait = max(1, math.ceil((1 - self.tokens) / key.rate))
-                message = f"the key '{self.name}' may make {key.rate:g} request(s) per second"
+                message = f"the key '{self.name}' may make {counted(key.rate, 'request')} per second"
                 return Fault(429, "rate_limited", message, wait)
         return None
 
@@ -151,18 +168,22 @@ class KeyHolder:
         return {name: value for name, _, value in lines}
 
     def limit_lines(self) -> bytes:
-        """These headers as lines of an answer of HTTP/1.1. Every answer to the key has them: made in one go."""
+        """These headers as lines of an answer of HTTP/1.1."""
         key = self.key
-        if key is None or not self._policy:
-            return b""
-        if not key.burst:
-            return b'%bratelimit: "at-once";r=%d\r\n' % (self._policy, max(0, key.at_once - self.open))
-        left = self.tokens if self.tokens > 0 else 0.0
-        until_full = math.ceil((key.burst - left) / key.rate)
-        if key.at_once == math.inf:
-            return b'%bratelimit: "rate";r=%d;t=%d\r\n' % (self._policy, left, until_full)
-        now = (self._policy, left, until_full, max(0, key.at_once - self.open))
-        return b'%bratelimit: "rate";r=%d;t=%d, "at-once";r=%d\r\n' % now
+        return self.lines_of(key, self.tokens, self.open) if key is not None and self.policy else b""
+
+    def lines_of(self, key: Key, left: float, count: int) -> bytes:
+        """These lines for a key with limits, when so much of its rate is left and so many requests are open."""
+        further = key.at_once - count
+        further = further if further > 0 else 0
+        burst = key.burst
+        if not burst:
+            return b'%bratelimit: "at-once";r=%d\r\n' % (self.policy, further)
+        left = left if left > 0 else 0.0
+        until_full = ceil((burst - left) / key.rate)
+        if further == inf:
+            return b'%bratelimit: "rate";r=%d;t=%d\r\n' % (self.policy, left, until_full)
+        return b'%bratelimit: "rate";r=%d;t=%d, "at-once";r=%d\r\n' % (self.policy, left, until_full, further)
 
     def _refill(self, now: float) -> None:
         key = self.key
@@ -199,13 +220,13 @@ class Keys:
     def __init__(self, keys: Iterable[Key]) -> None:
         self._by_digest: dict[bytes, KeyHolder] = {}
         self._by_name: dict[str, KeyHolder] = {}
-        self._hold: Callable[[Key], KeyHolder] = KeyHolder
+        self._record: Callable[[Key], KeyHolder] = KeyHolder
         self.replace(keys)
 
-    def hold_by(self, hold: Callable[[Key], KeyHolder]) -> None:
-        """Have other records of the keys from now on, made by `hold`. To be called before the first request."""
+    def record_by(self, record: Callable[[Key], KeyHolder]) -> None:
+        """Have other records of the keys from now on, made by `record`. To be called before the first request."""
         keys = [holder.key for holder in self if holder.key is not None]
-        self._hold, self._by_name, self._by_digest = hold, {}, {}
+        self._record, self._by_name, self._by_digest = record, {}, {}
         self.replace(keys)
 
     def __iter__(self) -> Iterator[KeyHolder]:
@@ -221,7 +242,7 @@ class Keys:
         for key in keys:
             holder = former.get(key.name)
             if holder is None:
-                holder, added = self._hold(key), added + 1
+                holder, added = self._record(key), added + 1
             elif holder.key != key:
                 holder.change(key)
                 changed += 1

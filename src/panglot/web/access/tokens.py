@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.jobs.webhooks import secrets_of
+from panglot.jobs.webhooks.sending import secrets_of
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
 from panglot.web.access import key_file

@@ -178,7 +178,7 @@ def files(services: Iterable[RpcService]) -> tuple[ProtoFile, ...]:
         ProtoFile(
             f"panglot/{service.full_name}.proto", service.package, service.messages,
             {service.name: {
-                method.name: MethodTypes(method.takes, method.gives, server_streams=method.streams)
+                method.name: MethodTypes(method.takes, method.gives, method.failure is not None, method.streams)
                 for method in service.methods
             }},
         )

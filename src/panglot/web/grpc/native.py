@@ -90,7 +90,7 @@ def _one_answer(call: RpcCall, on_answer: OnAnswer) -> OnAnswer:
 
 
 class StreamedAnswer:
-    """A call whose answers are sent as they come, at the pace its client reads."""
+    """A call whose answers are sent as they come, at the pace its client reads. It has one message at a time."""
 
     def __init__(self, front: Front, route: RpcRoute, open_calls: set[RpcCall], stream: BidiCall) -> None:
         self.front = front
@@ -106,10 +106,24 @@ class StreamedAnswer:
         self._news = asyncio.Event()
 
     async def run(self) -> None:
-        """Take the client's message, and send all answers. Raises RpcError."""
+        """Take the client's message, or each of its messages, and send all answers. Raises RpcError."""
         message = await self.stream.next()
         if message is None:
             raise NO_MESSAGE.error()
+        failure = self.route.method.failure
+        if failure is None:
+            await self._answer(message)
+            return
+        while message is not None:
+            try:
+                await self._answer(message)
+            except RpcError as error:
+                await self.stream.write(failure(error.code, error.message))
+            message = await self.stream.next()
+
+    async def _answer(self, message: ReceivedMessage) -> None:
+        self._messages.clear()
+        self._waiting, self._failure, self._has_ended = 0, None, False
         call = begin(
             self.front,
             self.route,

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from panglot.engine.call import Fault
 from panglot.web.access.keys import KeyHolder, Wanted
 from panglot.web.access.remembered_key import RememberedKey
-from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine, TokenForm
+from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine, RouteRefused, TokenForm
 from panglot.web.front import Front
 from panglot.web.grpc import descriptors, methods, reflection
 from panglot.web.grpc.call import RpcCall
 from panglot.web.grpc.messages import named
 from panglot.web.grpc.methods import HEALTH, METHODS, SERVICE
 from panglot.web.grpc.native import UNREADABLE, StreamedAnswer
-from panglot.web.grpc.statuses import UNAUTHENTICATED, Refusal, refused
+from panglot.web.grpc.statuses import UNAUTHENTICATED, Refusal, RpcError, refused
 from panglot.web.grpc.stream_infer import StreamInfer
 from panglot.web.grpc.watch import Watches
+from panglot.web.models import ModelAdministration
 from panglot.web.paths import RpcRoute
 from panglot.web.v2 import repository
 
@@ -28,6 +30,7 @@ INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfe
 WATCH = f"/{HEALTH}/Watch"
 ABOUT_MODEL = tuple(f"/{SERVICE}/{name}" for name in ("ModelMetadata", "ModelConfig", "ModelStatistics"))
 """Calls whose message names the model that they are about."""
+Administer = Callable[[ModelAdministration, bytes], Awaitable[bytes]]
 NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
 
 
@@ -73,8 +76,8 @@ class Services:
         """
         service = self._known.get(method) or self._native(method)
         access = service.access if service is not None else INFER
-        if access == CONTROL and self.front.repository is None:
-            raise refused(repository.OFF)
+        if access == CONTROL and not self.front.access.is_controllable:
+            raise self._refused(method, repository.OFF)
         holder = None
         if self.front.access.refuses(access, authorization):
             infers = service is not None and service.infers
@@ -125,12 +128,30 @@ class Services:
         if route is None:
             return None
         access, answer = route.method.access, route.method.answer
+        if route.method.administer is not None:
+            return Service(access, functools.partial(self._administered, route, route.method.administer))
         if answer is not None:
             model = (route.models.find("") or route.models.first).model
             return Service(access, functools.partial(answer, model), is_public=access == PUBLIC)
         if route.method.streams:
             return Service(access, answer_stream=functools.partial(self._streamed, route), infers=True, native=route)
         return Service(access, infers=True, native=route)
+
+    async def _administered(self, route: RpcRoute, administer: Administer, message: bytes) -> bytes:
+        if self.front.administration is None:
+            raise self._refused(route.path, repository.OFF)
+        try:
+            return await administer(self.front.administration(route.models.first.model.package.dialect), message)
+        except RouteRefused as refusal:
+            raise self._refused(route.path, refusal.fault) from None
+        except ValueError:
+            raise UNREADABLE.error() from None
+
+    def _refused(self, path: str, fault: Fault) -> RpcError:
+        """A fault as the service of a dialect words it, or as we do."""
+        route = self.front.paths.rpc_routes.get(path)
+        write = route.service.error if route is not None else None
+        return RpcError(*write(fault)) if write is not None else refused(fault)
 
     async def _streamed(self, route: RpcRoute, stream: BidiCall) -> None:
         await StreamedAnswer(self.front, route, self.open, stream).run()

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 MOST_OPEN = 64
 """Inferences of one stream at once, answers that wait to be read counted too; those behind are not read."""
 BACKLOG = 8 * 1024 * 1024
-"""Bytes of answers in parts that may wait for a client to read them: their worker cannot be slowed down."""
+"""Bytes of answers in parts that may wait for a client to read them, where their worker cannot be slowed down."""
+HOLD_FROM = 1024 * 1024
+"""Bytes that wait when workers are asked to send no more parts."""
 TOO_SLOW = Refusal(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
 
 
@@ -37,6 +39,8 @@ class StreamInfer:
         """Messages to write, and whether an inference ends with each."""
         self.waiting = 0
         """Bytes of these."""
+        self.held: set[RpcCall] = set()
+        """Those of `mine` whose workers wait for the client to read."""
         self.pending = 0
         """Inferences that have come, and whose end is not written."""
         self.read_all = False
@@ -69,6 +73,8 @@ class StreamInfer:
                 if message:
                     await self.stream.write(message)
                     self.waiting -= len(message)
+                    if self.held and self.waiting < HOLD_FROM:
+                        self._go_on()
                 # Only now is the slot free: for a client that reads slowly no further inference is begun.
                 if ends:
                     self.pending -= 1
@@ -102,6 +108,8 @@ class StreamInfer:
             # The end of an answer in parts is an empty message, which clients need not see.
             said = stream_failure(sentence, known) if code else streamed(message) if len(message) else b""
             self._send(said, more)
+            if more and self.waiting > HOLD_FROM:
+                self._hold(calls)
             if not more:
                 for call in calls:
                     self._forget(call)
@@ -126,6 +134,19 @@ class StreamInfer:
             self.too_slow.set()
         self.news.set()
 
+    def _hold(self, calls: list[RpcCall]) -> None:
+        """Have the worker of a call send no more parts until the client has read."""
+        for call in calls:
+            if call not in self.held:
+                self.held.add(call)
+                call.model.engine.pause_stream(call, True)
+
+    def _go_on(self) -> None:
+        held, self.held = self.held, set()
+        for call in held:
+            call.model.engine.pause_stream(call, False)
+
     def _forget(self, call: RpcCall) -> None:
+        self.held.discard(call)
         self.mine.discard(call)
         self.open_calls.discard(call)

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from panglot.engine.call import Fault
 from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.naming import find_model
+from panglot.web.http1.phases import CLOSING
 
 if TYPE_CHECKING:
     from panglot.web.http1.connection import HttpConnection
@@ -110,7 +111,9 @@ class AnswerQueue:
 
     def finished(self, exchange: Exchange) -> None:
         """Go on to the next request after the answer of an exchange has been written, or close."""
-        exchange.release()
+        if not exchange.id:
+            # It never reached the engine, which releases what it was given.
+            exchange.release()
         self._next(exchange.keep_alive)
 
     def cycle_finished(self) -> None:
@@ -137,7 +140,7 @@ class AnswerQueue:
         elif self.waiting:
             # Not at once: an answer that the engine gives on the spot would call this method again from within it.
             connection.loop.call_soon(self._begin_waiting)
-        elif connection.reader.is_stopped:
+        elif connection.reader.phase == CLOSING:
             # A request behind these was refused: its answer is the last of the connection.
             transport.write(self.last_answer)
             connection.close_after_writing(unread=True)
@@ -179,7 +182,7 @@ class AnswerQueue:
     def close(self) -> None:
         """Cancel the request being answered, and all that wait: the connection is lost."""
         for request in (self.current, *self.waiting):
-            # uvicorn itself tells the cycle of an ASGI request (`HttpConnection.connection_lost`).
+            # `HttpConnection.connection_lost` itself tells the cycle of an ASGI request.
             if isinstance(request, Exchange):
                 request.cancel()
         self.waiting.clear()

@@ -4,19 +4,20 @@
     answer_queue     whole requests -> answers, in order         pace     limits on time, swept by the server
     exchange         one request to the script, its answer       head, admission, head_cache   the head of a request
 
-The connection is a subclass of uvicorn's httptools protocol, because uvicorn's cycle, which runs the ASGI app, wants
-one. Requests to the script never touch ASGI.
+Requests to the script never touch ASGI. uvicorn's cycle runs the ASGI app for all others; nothing of uvicorn's protocol
+is used, which does much for every connection that only its own requests need.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from panglot.web.front import Front
 from panglot.web.http1 import admission
@@ -32,15 +33,32 @@ GONE_WITHIN = 0.01
 """Seconds after a client's last byte when we first look whether it has disconnected; the sweep looks again."""
 
 
-class HttpConnection(HttpToolsProtocol):
+cycle_log = logging.getLogger("uvicorn.error")
+
+
+class Connections:
+    """The connections of one listener that are open, and the tasks of the ASGI app that answer requests on them."""
+
+    def __init__(self) -> None:
+        self.open: set[HttpConnection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+
+
+class HttpConnection:
     """The connection of one client. It has a reader of requests and a queue of answers."""
 
-    def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(config, state, {}, loop)
-        # The reader has a parser, which calls the reader. The one of uvicorn would call this object.
-        self.parser = None  # type: ignore[assignment]
+    transport: asyncio.Transport
+    """None before the connection is made, and after it was lost."""
+    flow: FlowControl
+
+    def __init__(self, front: Front, config: Config, connections: Connections, loop: asyncio.AbstractEventLoop) -> None:
+        self.transport = self.flow = None  # type: ignore[assignment]
+        self.scheme = "http"
+        self.loop = loop
         self.front = front
         self.limits = front.settings
+        self._config = config
+        self._connections = connections
         self.answers = AnswerQueue(self)
         self.reader = RequestReader(self, self.answers)
         self.reserved = False
@@ -54,9 +72,34 @@ class HttpConnection(HttpToolsProtocol):
         """How many bytes have reached the client, and when we last saw that more had, or that none were missing."""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        """Begin a connection, which the quota may count, or take as a reserved one."""
+        self.transport = transport
+        self.flow = FlowControl(transport)
+        if transport.get_extra_info("sslcontext"):
+            self.scheme = "https"
+        self._connections.open.add(self)
         # The quota may close an idle connection for this one, or turn away the oldest reserved one.
         self.reserved = not self.front.quota.admit(self)
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The address of the client; None on a Unix socket."""
+        address = self._address("peername")
+        return (str(address[0]), int(address[1])) if isinstance(address, tuple) else None
+
+    @property
+    def server(self) -> tuple[str, int | None] | None:
+        """Our own address, or the path of our Unix socket."""
+        address = self._address("sockname")
+        if isinstance(address, str):
+            return address, None
+        return (str(address[0]), int(address[1])) if isinstance(address, tuple) else None
+
+    def _address(self, name: str) -> Any:
+        try:
+            return self.transport.get_extra_info(name)
+        except OSError:
+            return None
 
     # What the ASGI app answers
 
@@ -67,8 +110,8 @@ class HttpConnection(HttpToolsProtocol):
             scope=scope,  # type: ignore[arg-type]
             transport=self.transport,
             flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
+            logger=cycle_log,
+            access_logger=cycle_log,
             access_log=False,
             default_headers=[],
             message_event=asyncio.Event(),
@@ -78,18 +121,20 @@ class HttpConnection(HttpToolsProtocol):
         )
 
     def run_app(self, cycle: RequestResponseCycle) -> None:
-        self._start_asgi_task(cycle, self.app)
+        task = self.loop.create_task(cycle.run_asgi(self._config.loaded_app))
+        self._connections.tasks.add(task)
+        task.add_done_callback(self._connections.tasks.discard)
 
     # Clients that read slowly
 
     def pause_writing(self) -> None:
-        super().pause_writing()
+        self.flow.pause_writing()
         # Only a first count: the sweep counts again while writing stays paused and the buffer shrinks.
         self.count_unsent(self.transport.get_write_buffer_size())
         self.answers.pause()
 
     def resume_writing(self) -> None:
-        super().resume_writing()
+        self.flow.resume_writing()
         self.count_unsent(0)
         self.answers.resume()
 
@@ -117,7 +162,7 @@ class HttpConnection(HttpToolsProtocol):
         elif not unread and not self.transport.get_write_buffer_size():
             self.transport.close()
 
-    def eof_received(self) -> bool:  # type: ignore[override]
+    def eof_received(self) -> bool:
         """Answer what has come whole, if a client that sends no more still listens. TLS has no such state.
 
         A client that stops sending while its stream is under way counts as disconnected:
@@ -146,9 +191,15 @@ class HttpConnection(HttpToolsProtocol):
         cycle = self.answers.current
         self.reader.close()
         self.answers.close()
-        # uvicorn tells its cycle that the client has disconnected.
-        self.cycle = cycle if isinstance(cycle, RequestResponseCycle) else None  # type: ignore[assignment]
-        super().connection_lost(exc)
+        self._connections.open.discard(self)
+        if isinstance(cycle, RequestResponseCycle):
+            cycle.disconnected = cycle.disconnected or not cycle.response_complete
+            cycle.message_event.set()
+        if self.flow is not None:
+            # An ASGI app may wait for the client to read.
+            self.flow.resume_writing()
+        if exc is None and self.transport is not None:
+            self.transport.close()
         # Replies of the engine that come later see by this that nobody is left to answer.
         self.transport = None  # type: ignore[assignment]
 

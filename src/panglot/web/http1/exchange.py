@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from panglot.engine.call import RUNNING, Call, Fault
+from panglot.engine.call import RUNNING, Call, CallProgress, Fault
 from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ErrorAnswer
 from panglot.web.front import Front
@@ -80,7 +80,8 @@ class Exchange(Call):
         """Count this for the key of its client, until its body is released; its answer tells the limits of the key."""
         self.holder = self.counted_for = holder
         holder.take()
-        self.lines += holder.limit_lines()
+        if holder.policy:
+            self.lines += holder.limit_lines()
 
     def begin(self, submit: Callable[[Exchange], None]) -> None:
         """Decide what becomes of a request that has come whole; `submit` gives it to the engine."""
@@ -105,7 +106,7 @@ class Exchange(Call):
 
     def release(self) -> None:
         """Give the body back, and the file it was written to."""
-        super().release()
+        Call.release(self)  # `super()` costs as much again, for every request.
         if self.upload is not None:
             self.upload.close()
         if self.counted_for is not None:
@@ -145,6 +146,10 @@ class Exchange(Call):
             self.model.engine.cancel(self)
         self.model.engine.trouble(self.request_id.decode("latin-1"), str(error), "", self.worker)
         self.fail(BAD_HEAD)
+
+    def report(self, progress: CallProgress) -> None:
+        """Take how far the script is, for a page that waits."""
+        self.front.progress.note(self.request_id, progress)
 
     def fail(self, fault: Fault) -> None:
         """Answer in the script's place; a stream that has begun is broken off."""

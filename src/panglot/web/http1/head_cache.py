@@ -35,11 +35,6 @@ class CachedHead(NamedTuple):
     key: Key | None = None
     """The key as it was; where it has changed since, the head is looked at again."""
 
-    @property
-    def is_admitted(self) -> bool:
-        """Whether the key is what it was, and within its limits. Else the whole head is looked at again."""
-        return self.holder is not None and self.key is not None and self.holder.is_free(self.key)
-
 
 def raw_head(data: bytes, body: int) -> bytes:
     """The head of a request that is all of `data`, with a body of so many bytes; empty when it is something else."""

@@ -9,14 +9,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from panglot.engine.call import Fault
-from panglot.jobs.job import JobTrouble, NewJob, new_id
+from panglot.engine.call import Call, Fault
+from panglot.jobs.held import WAS_CANCELLED, HeldCall
+from panglot.jobs.interface import Jobs
+from panglot.jobs.job import Job, JobOutcome, JobTrouble, NewJob, new_id
+from panglot.jobs.running import NOT_RUN, JobCall
 from panglot.web.access.keys import Wanted
 from panglot.web.contract import JOBS, RouteRefused
 from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.head import RequestHead
 from panglot.web.http1.naming import find_model
-from panglot.web.job_contract import FOREVER, JobOptions, JobRequest, JobState, StoredAnswer
+from panglot.web.job_contract import FOREVER, JobOptions, JobRequest, JobRoute, JobState, StoredAnswer
 from panglot.web.jobs import asking, views
 from panglot.web.json_fields import SMALL, read_fields
 from panglot.web.paths import Destination
@@ -25,6 +28,11 @@ from panglot_worker.line import wire
 if TYPE_CHECKING:
     from panglot.web.http1.connection import HttpConnection
 
+NO_OPTIONS = JobOptions()
+TELLING = frozenset({b"prefer", b"idempotency-key", b"job-webhook"})
+"""Headers that say how a request becomes a job."""
+LONGEST_TIMER = 1e6
+"""Seconds that a client may wait at most, where its route says for ever."""
 PRIVATE = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 """Headers that are never stored."""
 
@@ -43,7 +51,10 @@ def job_exchange(
 class JobExchange(Exchange):
     """One request that may become a job. Its client may disconnect: the job goes on, unless it is attached."""
 
-    __slots__ = ("_attached", "_job", "_options", "_patience", "_preference", "_request_headers")
+    __slots__ = (
+        "_attached", "_held", "_job", "_new", "_options", "_patience", "_preference", "_request_headers", "_timer",
+        "_url",
+    )  # fmt: skip
 
     may_be_job = True
 
@@ -60,9 +71,14 @@ class JobExchange(Exchange):
         self._patience = head.timeout(FOREVER)
         """Seconds after which the client wants an answer, whatever has become of the job by then."""
         self._request_headers = head.headers
-        self._options = JobOptions()
+        self._url = head.url
+        self._options = NO_OPTIONS
         self._job = ""
         self._attached = False
+        self._held: HeldCall | None = None
+        """The run of a job that is not stored, while this waits for its answer."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Fires when the client waits no longer; None once it has."""
 
     def begin(self, submit: Callable[[Exchange], None]) -> None:
         """Read what the route's contract names of the body, and store the job; or submit an ordinary call."""
@@ -77,7 +93,11 @@ class JobExchange(Exchange):
         if fault is not None:
             self.fail(fault)
             return
-        names = self.route.job.fields if self.route.job is not None else ()
+        job = self.route.job
+        if job is not None and job.usual is not None and self._is_usual(job):
+            self._go_on(submit, job.usual)
+            return
+        names = job.fields if job is not None else ()
         if not names:
             self._decide(submit, {})
             return
@@ -93,9 +113,34 @@ class JobExchange(Exchange):
         if self._is_gone():
             return
         try:
-            self._options = self._chosen(fields)
-            self._check_right(self._options)
-            job = self._new_job() if self._options.is_job else None
+            options = self._chosen(fields)
+        except RouteRefused as refused:
+            self.release()
+            self.fail(refused.fault)
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
+            self.blunder()
+        else:
+            self._go_on(submit, options)
+
+    def _is_usual(self, job: JobRoute) -> bool:
+        """Whether nothing of the request but its body can matter for how it becomes a job, nor anything of that."""
+        if self.size > SMALL or b"?" in self._url or any(name in TELLING for name, _ in self._request_headers):
+            return False
+        return job.is_usual(b"".join(self.body()))
+
+    def _go_on(self, submit: Callable[[Exchange], None], options: JobOptions) -> None:
+        """Make the request a job, or a call, as its options say."""
+        board = self.front.jobs
+        if not options.is_job or board is None:
+            submit(self)
+            return
+        self._options, self._attached = options, options.attached
+        try:
+            self._check_right(options)
+            new = self._new_job()
+            if options.is_held:
+                self._hold(board, new)
+                return
         except RouteRefused as refused:
             self.release()
             self.fail(refused.fault)
@@ -103,12 +148,7 @@ class JobExchange(Exchange):
         except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
             self.blunder()
             return
-        board = self.front.jobs
-        if job is None or board is None:
-            submit(self)
-            return
-        self._attached = self._options.attached
-        board.submit(job, self._stored)
+        board.submit(new, self._stored, self._patience)
 
     def _check_right(self, options: JobOptions) -> None:
         """Raise RouteRefused where the key is good for no jobs. One that ends with its client needs no right."""
@@ -142,7 +182,7 @@ class JobExchange(Exchange):
     def _new_job(self) -> NewJob:
         options, settings = self._options, self.model.settings
         body = b"".join(self.body())
-        head = _without_private(self.head)
+        head = self.head if options.is_held else _without_private(self.head)
         digest = b"" if options.any_request or options.key is None else self._digest(body)
         return NewJob(
             id=new_id(),
@@ -168,6 +208,89 @@ class JobExchange(Exchange):
         for piece in (head.route, head.path, head.query, head.content_type, head.method, body):
             digest.update(len(piece).to_bytes(8, "big") + piece)
         return digest.digest()
+
+    # Held jobs
+
+    def _hold(self, board: Jobs, new: NewJob) -> None:
+        """Run the job as a request, and store it only when the client waits no longer."""
+        engine = self.model.engine
+        call = HeldCall(
+            new, board.held.now(), self.quota, self._fault_answer, self._held_ended, self._held_changed, engine.cancel
+        )
+        # Before `submit`, which may answer at once. The body is the call's from here on.
+        self._held = call
+        Call.release(self)
+        board.held.add(call)
+        wait = min(self._options.wait or 0.0, self._patience)
+        self._timer = asyncio.get_running_loop().call_later(min(wait, LONGEST_TIMER), self._waited)
+        fault = engine.submit(call)
+        if fault is not None:
+            self._held_ended(call, fault)
+
+    def _fault_answer(self, route: str, fault: Fault, request_id: bytes) -> tuple[int, bytes, bytes]:
+        answer = self.model.error_answer(self.route, fault, request_id)
+        return answer.status, answer.head, answer.body
+
+    def _held_changed(self, name: str) -> None:
+        call, board = self._held, self.front.jobs
+        if call is not None and call.progress is not None:
+            self.report(call.progress)
+        if board is not None:
+            board.held.changed(name)
+
+    def _let_go(self) -> None:
+        """Hold the job no longer."""
+        call, self._held, board = self._held, None, self.front.jobs
+        if self._timer is not None:
+            self._timer.cancel()
+        if call is not None and board is not None:
+            board.held.remove(call)
+            call.release_parts()
+        self.release()
+
+    def _held_ended(self, call: JobCall, end: JobOutcome | Fault) -> None:
+        """Answer with the end of a job that was never stored."""
+        board = self.front.jobs
+        assert board is not None
+        assert isinstance(call, HeldCall)
+        self._let_go()
+        if self._is_gone():
+            return
+        self.queued_us, self.worker, self.trail = call.queued_us, call.worker, call.trail
+        if end is WAS_CANCELLED:
+            self._ended(JobState(call.cancelled(board.held.now()), board.durable), None)
+            return
+        if isinstance(end, Fault):
+            if end.code in NOT_RUN:
+                # The engine cannot take it now: so it waits, as jobs do.
+                board.submit(_storable(call.new), self._stored, self._patience)
+                return
+            end = call.outcome(end)
+        job, answer = call.finished(end, board.held.now())
+        self._ended(JobState(job, board.durable), answer, call.times)
+
+    def _waited(self) -> None:
+        """Have the job stored: its client waits no longer."""
+        call, self._timer = self._held, None
+        board = self.front.jobs
+        if call is not None and board is not None:
+            call.new = _storable(call.new)
+            board.adopt(call, lambda result: self._adopted(call, result))
+
+    def _adopted(self, call: HeldCall, result: Job | JobTrouble) -> None:
+        self._held = None
+        self.release()
+        if isinstance(result, JobTrouble):
+            call.cancel(call)
+            call.release_parts()
+            if not self._is_gone():
+                self.fail(asking.fault(result))
+            return
+        self._job = result.id
+        if self._is_gone():
+            self._cancel_attached()
+        else:
+            self._accepted(JobState(result, self._is_durable()), is_new=True)
 
     # Answers
 
@@ -212,18 +335,20 @@ class JobExchange(Exchange):
         else:
             self._accepted(state, is_new)
 
-    def _ended(self, state: JobState, answer: StoredAnswer | None) -> None:
+    def _ended(self, state: JobState, answer: StoredAnswer | None, times: wire.Times = wire.NO_TIMES) -> None:
         self._attached = False
-        if self._options.retain_answered is not None and self.front.jobs is not None:
-            self.front.jobs.shorten(state.job.id, self._options.retain_answered)
-        extra = self._lines(state, is_new=True, ended=True)
+        extra = b""
+        if self._job:
+            if self._options.retain_answered is not None and self.front.jobs is not None:
+                self.front.jobs.shorten(state.job.id, self._options.retain_answered)
+            extra = self._lines(state, is_new=True, ended=True)
         route = self.route.job
         try:
             if route is not None and route.ended is not None:
                 written = route.ended(state, answer)
-                self._send(written.status, written.head, written.body, wire.NO_TIMES, extra)
+                self._send(written.status, written.head, written.body, times, extra)
             elif answer is not None:
-                self._send(answer.status, answer.head, answer.body, wire.NO_TIMES, extra)
+                self._send(answer.status, answer.head, answer.body, times, extra)
             else:
                 self.fail(views.no_answer(state.job))
         except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
@@ -256,13 +381,18 @@ class JobExchange(Exchange):
     # Ending
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
-        if self._job:
+        if self._job or self._options.is_held:
             self.model.metrics.waited_for_jobs += total
         super()._done(status, times, total)
 
     def cancel(self) -> None:
         """Let the request go: its client has disconnected. The job goes on, unless it is attached."""
         super().cancel()
+        if self._held is not None and self._timer is not None:
+            # Else it is being stored, and `_adopted` finds that the client is gone.
+            call = self._held
+            self._let_go()
+            call.cancel(call)
         self._cancel_attached()
 
     def _cancel_attached(self) -> None:
@@ -276,6 +406,10 @@ def _log_failure(done: asyncio.Future[Any]) -> None:
         asyncio.get_running_loop().call_exception_handler(
             {"message": "the server itself failed on a job", "exception": done.exception()}
         )
+
+
+def _storable(new: NewJob) -> NewJob:
+    return new._replace(head=_without_private(new.head))
 
 
 def _without_private(head: bytes) -> bytes:

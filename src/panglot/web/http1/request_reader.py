@@ -77,10 +77,6 @@ class RequestReader:
 
     # States
 
-    @property
-    def is_stopped(self) -> bool:
-        return self.phase == CLOSING
-
     def stop(self) -> None:
         """Read no further request."""
         self.phase, self.since = CLOSING, monotonic()
@@ -246,7 +242,7 @@ class RequestReader:
         if not plain or self.connection.reserved or not isinstance(exchange, Exchange):
             return
         method, (path, query) = self.parser.get_method(), head.target(front.paths.raw)
-        unlike = not exchange.keep_alive or exchange.upload is not None or exchange.may_be_job
+        unlike = not exchange.keep_alive or exchange.upload is not None
         if unlike or admission.by_session(front, head, method, exchange):
             return  # Sessions end.
         raw = raw_head(data, max(head.content_length, 0))
@@ -259,16 +255,23 @@ class RequestReader:
     def _repeat(self, cached: CachedHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
         body, quota = data[len(cached.raw) :], cached.destination.model.quota
-        may_stay = self.count + 1 < self.limits.max_requests_per_connection
-        refused = not may_stay or (cached.holder is not None and not cached.is_admitted)
-        if cached.paths is not self.front.paths or refused or not quota.take(len(body), len(body)):
+        ends = self.count + 1 >= self.limits.max_requests_per_connection
+        if ends or cached.paths is not self.front.paths or not quota.take(len(body), len(body)):
+            self.feed(data)
+            return
+        holder, lines = cached.holder, None
+        if holder is not None and (lines := holder.readmit(cached.key)) is None:
+            # The key has changed, or is at its limits: the whole head is looked at again.
+            quota.used -= len(body)
             self.feed(data)
             return
         self.count, self.head, self.begun = self.count + 1, cached.head, True
         self.last_data = self.since = now = monotonic()
         exchange = self._exchange(cached.destination, cached.worker_head)
-        if cached.holder is not None:
-            exchange.count_for(cached.holder)
+        if lines is not None:
+            # As `count_for` does, which would count it again.
+            exchange.holder = exchange.counted_for = holder
+            exchange.lines += lines
         exchange.size, exchange.arrived = len(body), now
         exchange.deadline = now + cached.head.timeout(exchange.model.settings.timeout)
         if body:

@@ -9,7 +9,6 @@ import ssl
 import time
 
 from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from panglot.errors import StartError
 from panglot.settings import Settings
@@ -17,7 +16,7 @@ from panglot.settings.loopback import UNIX
 from panglot.web.acceptor import BACKLOG, Acceptor
 from panglot.web.front import Front
 from panglot.web.http1 import unix_socket
-from panglot.web.http1.connection import HttpConnection, callbacks
+from panglot.web.http1.connection import Connections, HttpConnection, callbacks
 from panglot.web.http1.pace import sweep
 from panglot.web.limits.peer import notice_silence
 from panglot.web.models import Model
@@ -61,7 +60,7 @@ class WebServer:
         self.front = front
         self.acceptor = acceptor
         self.tls = tls
-        self.state = ServerState()
+        self._connections = Connections()
         assert front.app is not None
         self.config = Config(front.app, log_config=None, access_log=False, ws="none", lifespan="off")
         self.config.load()
@@ -69,14 +68,14 @@ class WebServer:
 
     @property
     def connections(self) -> list[HttpConnection]:
-        return [connection for connection in self.state.connections if isinstance(connection, HttpConnection)]
+        return list(self._connections.open)
 
     async def start(self) -> None:
         """Accept connections, and begin to sweep them."""
         loop = asyncio.get_running_loop()
         with_callbacks = self.front.recorded or callbacks
         await self.acceptor.start(
-            lambda: with_callbacks(HttpConnection(self.front, self.config, self.state, loop)),
+            lambda: with_callbacks(HttpConnection(self.front, self.config, self._connections, loop)),
             self.tls,
             self.front.settings,
         )
@@ -110,7 +109,7 @@ class WebServer:
     async def drain(self) -> None:
         """Accept no more connections, answer what has come, and close connections as they become idle."""
         await self.acceptor.stop()
-        while self.state.connections:
+        while self._connections.open:
             now = time.monotonic()
             for connection in self.connections:
                 connection.close_if_idle(now, IDLE_GRACE)

@@ -30,8 +30,13 @@ class Preference(NamedTuple):
     wait: float | None = None
 
 
+NO_PREFERENCE = Preference()
+
+
 def preference(value: bytes) -> Preference:
     """Read the header Prefer (RFC 7240). What is unknown in it is ignored."""
+    if not value:
+        return NO_PREFERENCE
     words = [word.strip().lower() for word in value.decode("latin-1").split(",")]
     waits = [match for word in words if (match := WAIT.fullmatch(word.replace(" ", "")))]
     return Preference("respond-async" in words, float(waits[0][1]) if waits else None)
@@ -88,7 +93,7 @@ def _webhook(given: str) -> Webhook:
 
 def check_webhook(webhook: Webhook, settings: Settings) -> None:
     """Refuse an address that the server may not call. Raises RouteRefused."""
-    from panglot.jobs.webhooks import refusal
+    from panglot.jobs.webhooks.sending import refusal
 
     if not settings.webhook_allow:
         raise RouteRefused(NO_WEBHOOKS)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
 
 from panglot.engine.call import Call, Fault
-from panglot.jobs.board import JobBoard, JobState
-from panglot.jobs.job import ID, STATES, JobTrouble, StoredAnswer
+from panglot.jobs.interface import Jobs, JobState
+from panglot.jobs.job import ID, STATES, Job, JobTrouble, StoredAnswer
 from panglot.web.contract import InferRoute, RouteRefused, v2_error
 from panglot.web.jobs import asking
 from panglot.web.jobs.viewer import Viewer
@@ -20,8 +19,6 @@ from panglot.web.jobs.views import model_key
 from panglot.web.limits.quota import ByteQuota
 from panglot.web.models import Model
 
-MOST_CURSORS = 1024
-"""Jobs of a model whose parts are handed out once each, and are remembered how far."""
 BREATH = 0.1
 """Seconds between two looks at a job that changes all the time."""
 RETRIED_FOR = 86400.0
@@ -31,17 +28,25 @@ RETRIED_FOR = 86400.0
 class ModelRunner:
     """Runs the jobs of a model on its engine."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, free_elsewhere: Callable[[], int] = lambda: 0) -> None:
+        """`free_elsewhere` is how many jobs other fronts of the server can take for this model."""
         self.model = model
         self.attempts = model.settings.jobs_attempts
+        self._free_elsewhere = free_elsewhere
 
     @property
     def quota(self) -> ByteQuota:
         return self.model.quota
 
+    def ends_late(self, job: Job) -> bool:
+        route = self._route(job.route).job
+        return route is not None and route.lifetime_ends_run
+
     def free(self) -> int:
         """As many as there are workers to run them, and as many to follow; none while the model is loading."""
-        return self.model.engine.job_capacity()
+        own = self.model.engine.job_capacity()
+        # Jobs reach other fronts by way of the own engine: one that takes no job lends none.
+        return own + self._free_elsewhere() if own else 0
 
     def submit(self, call: Call) -> Fault | None:
         return self.model.engine.submit(call)
@@ -64,19 +69,19 @@ class ModelRunner:
 class JobsOfModel:
     """The `ModelJobs` of a model."""
 
-    def __init__(self, board: JobBoard, model: Model) -> None:
+    def __init__(self, board: Jobs, model: Model) -> None:
         self._board = board
         self._model = model_key(model)
-        self._cursors: OrderedDict[str, int] = OrderedDict()
 
     def of(self, request: Request) -> JobsOfClient:
-        return JobsOfClient(self._board, self._model, Viewer.of(request), self._cursors)
+        return JobsOfClient(self._board, self._model, Viewer.of(request))
 
-    def counts(self) -> Mapping[str, int]:
-        """How many jobs there are, by the names of their states."""
+    async def counts(self) -> Mapping[str, int]:
+        """How many jobs there are, by the names of their states. Raises RouteRefused."""
         counts = dict.fromkeys(STATES, 0)
-        for state, name in enumerate(STATES):
-            counts[name] += self._board.count(self._model, state)
+        with refusing():
+            for model, state, count in await self._board.counts():
+                counts[STATES[state]] += count if model == self._model else 0
         return counts
 
 
@@ -86,12 +91,10 @@ class JobsOfClient:
     Errors of the store become faults that the platform words.
     """
 
-    def __init__(self, board: JobBoard, model: str, viewer: Viewer, cursors: OrderedDict[str, int]) -> None:
+    def __init__(self, board: Jobs, model: str, viewer: Viewer) -> None:
         self._board = board
         self._model = model
         self._viewer = viewer
-        self._cursors = cursors
-        """How many parts of a job were handed out; one for all clients, since a job has one client."""
 
     def _own(self, state: JobState | None) -> JobState | None:
         return state if state is not None and state.job.model == self._model and self._viewer.sees(state.job) else None
@@ -131,17 +134,10 @@ class JobsOfClient:
 
     async def new_parts(self, name: str) -> list[bytes]:
         """The parts since the last time; a job that began anew has all of its parts again."""
-        state = await self.find(name)
-        if state is None:
+        if await self.find(name) is None:
             return []
-        cursor = f"{name}.{state.job.attempts}"
-        after = self._cursors.get(cursor, 0)
-        parts = await self.parts(name, after)
-        self._cursors[cursor] = after + len(parts)
-        self._cursors.move_to_end(cursor)
-        while len(self._cursors) > MOST_CURSORS:
-            self._cursors.popitem(last=False)
-        return parts
+        with refusing():
+            return await self._board.new_parts(name)
 
     async def follow(self, name: str) -> AsyncIterator[JobState]:
         """The job whenever something of it has changed, at most ten times a second."""

@@ -13,14 +13,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from panglot.engine.call import Fault
-from panglot.jobs.board import JobBoard, JobState
-from panglot.jobs.job import ID, STATES, JobTrouble
+from panglot.jobs.interface import Jobs, JobState
+from panglot.jobs.job import ID, STATES, JobTrouble, StoredAnswer
 from panglot.web.contract import ADMIN, JOBS, Page, RouteRefused
 from panglot.web.front import Front
+from panglot.web.job_contract import PlatformAnswer
 from panglot.web.jobs import asking
 from panglot.web.jobs.model_jobs import refusing
 from panglot.web.jobs.viewer import Viewer
-from panglot.web.jobs.views import no_answer, to_json, view
+from panglot.web.jobs.views import no_answer, route_of, to_json, view
 from panglot.web.pages.routes import jobs_page
 
 MOST_LISTED = 200
@@ -31,7 +32,7 @@ QUIET = 15.0
 UNKNOWN = Fault(404, "no_job", "there is no such job, or it is another client's")
 
 
-def _board(front: Front) -> JobBoard:
+def _board(front: Front) -> Jobs:
     if front.jobs is None:
         raise RouteRefused(UNKNOWN)
     return front.jobs
@@ -65,7 +66,7 @@ async def show(front: Front, request: Request) -> Response:
 
 
 async def result(front: Front, request: Request) -> Response:
-    """The answer of a job, with its own status, headers and bytes."""
+    """The answer of a job, with its own status, headers and bytes: what a client gets that waits for its end."""
     state = await _state(front, request)
     if not state.job.is_ended:
         raise RouteRefused(Fault(409, "not_ended", f"the job is {state.job.state_name}; try again later", 1))
@@ -73,8 +74,12 @@ async def result(front: Front, request: Request) -> Response:
         answer = await _board(front).answer(state.job.id)
     if answer is None:
         raise RouteRefused(no_answer(state.job))
-    content_type, *lines = answer.head.split(b"\0")
-    response = Response(answer.body, answer.status)
+    route = route_of(front.models, state.job)
+    written: PlatformAnswer | StoredAnswer = answer
+    if route is not None and route.job is not None and route.job.ended is not None:
+        written = route.job.ended(state, answer)
+    content_type, *lines = written.head.split(b"\0")
+    response = Response(written.body, written.status)
     if content_type:
         response.headers["content-type"] = content_type.decode("latin-1")
     if content_type != b"application/json":
@@ -121,9 +126,9 @@ async def listed(front: Front, request: Request) -> Response:
         board = _board(front)
         most = max(1, min(int(limit), MOST_LISTED))
         jobs = await board.listed(states, query.get("model", ""), int(before), most)
-    counts = dict.fromkeys(STATES, 0)
-    for (_, number), count in board.store.counts.items():
-        counts[STATES[number]] += count
+        counts = dict.fromkeys(STATES, 0)
+        for _, number, count in await board.counts():
+            counts[STATES[number]] += count
     following = jobs[-1].job.seq if len(jobs) == most else None
     shown = {"jobs": [view(each) for each in jobs], "counts": counts, "durable": board.durable, "before": following}
     return Response(orjson.dumps(shown), media_type="application/json")
@@ -166,7 +171,11 @@ async def _events(
     with watching:
         while True:
             changed.clear()
-            current = await board.get(name)
+            try:
+                current = await board.get(name)
+            except JobTrouble:
+                # The reader comes again, and goes on behind the last event that it has.
+                return
             if current is None:
                 return
             job = current.job

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ import orjson
 from panglot.engine.call import Fault
 from panglot.jobs.job import CANCELLED, EXPIRED, INTERRUPTED, Job
 from panglot.packages.model_folder import FIRST_VERSION
+from panglot.web.contract import InferRoute
 from panglot.web.job_contract import JobState
 from panglot.web.models import Model
 
@@ -19,6 +20,12 @@ from panglot.web.models import Model
 def model_key(model: Model) -> str:
     """Which model runs a job, as it is stored."""
     return model.name if model.version == FIRST_VERSION else f"{model.name}/{model.version}"
+
+
+def route_of(models: Iterable[Model], job: Job) -> InferRoute | None:
+    """The route by which a job came; None where its model is served no more."""
+    routes = (route for model in models if model_key(model) == job.model for route in model.contract.routes)
+    return next((route for route in routes if route.path == job.route), None)
 
 
 def own_of(job: Job) -> Mapping[str, Any]:

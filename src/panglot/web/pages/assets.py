@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+from panglot.web.pages.language import Phrases
+
+TYPES = {".css": "text/css", ".json": "application/json", ".js": "text/javascript", ".svg": "image/svg+xml"}
 """What is served, by the ending of its name. Templates of pages are not."""
 IMPORTED = re.compile(r'^(?:import|export)\b[^"]*?"\./([a-z_]+\.js)"', re.MULTILINE | re.DOTALL)
 OURS = Path(__file__).parent / "static"
@@ -37,9 +40,10 @@ class Assets:
         self._known: dict[str, Asset] = {}
 
     def add(self, folder: Path) -> None:
-        """Serve the files of a further folder; ours win over those of the same name."""
+        """Serve the files of a further folder; ours win over those of the same name, and dictionaries become one."""
         if folder not in self._folders:
             self._folders.append(folder)
+            self._known.clear()
 
     def answer(self, name: str, request: Request) -> Response | None:
         """The file of this name, or that the browser has it already; None where there is no such file."""
@@ -53,6 +57,13 @@ class Assets:
 
     def template(self, name: str) -> Template:
         return Template((OURS / name).read_text(encoding="utf-8"))
+
+    def phrases(self, language: str) -> Phrases:
+        """What the pages say in a language, those of dialects too."""
+        asset = self._find(f"phrases.{language}.json")
+        assert asset is not None
+        known: Phrases = orjson.loads(asset.body)
+        return known
 
     def imported(self, name: str) -> list[str]:
         """A script and all that it imports, so that a browser need not find them out one after the other."""
@@ -74,6 +85,14 @@ class Assets:
             files = [file for folder in self._folders for file in folder.glob("*") if file.name == name]
             if not media_type or not files:
                 return None
-            body = files[0].read_bytes()
+            body = files[0].read_bytes() if media_type != "application/json" else _together(files)
             self._known[name] = Asset(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
         return self._known[name]
+
+
+def _together(files: Iterable[Path]) -> bytes:
+    """Dictionaries as one; the first that has a key wins."""
+    known: dict[str, object] = {}
+    for file in files:
+        known = {**orjson.loads(file.read_bytes()), **known}
+    return orjson.dumps(known)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from panglot.engine.interface import Trouble
@@ -14,6 +16,17 @@ from panglot.terminal.text import visible
 
 MOST = 100
 """How many groups are remembered; a new one replaces the one that was not seen for longest."""
+PATIENCE = 3
+"""How many times the answer to a request that failed is looked for among the recent ones."""
+NO_FAILURE = frozenset({"disconnected"})
+"""Requests are dropped for these reasons where nothing went wrong: their clients stopped them."""
+DROPPED_AS: Mapping[str, tuple[int, ...]] = MappingProxyType({"deadline": (504, 408)})
+USUALLY_DROPPED_AS = (503, 429, 422)
+"""The statuses of answers to requests that are dropped for a reason; a platform may have others."""
+NAMED_IN_OBITUARY = 8
+"""How many of the requests that a worker held its obituary names."""
+Place = tuple[str, int]
+"""A route, and the status of an answer."""
 
 
 @dataclass
@@ -53,9 +66,19 @@ class Failures:
         self.deaths: list[tuple[Owner, Trouble]] = []
         """The last obituaries of workers, oldest first."""
         self._seen: dict[Owner, Trouble] = {}
+        self._unexplained: dict[Owner, dict[str, int]] = {}
+        """Requests in troubles whose answers have not been seen yet, and how often they were looked for."""
+        self._explained: Counter[tuple[Owner, str, int]] = Counter()
+        """Answers that stand in a group of scripts or workers already: every failure is shown once."""
+        self._done: deque[str] = deque(maxlen=500)
+        """Requests whose answers are explained; two workers may have died of one of them."""
 
-    def update(self, owner: Owner, metrics: Metrics, troubles: Iterable[Trouble], routes: frozenset[str]) -> None:
-        """Add what a model has counted and reported since the last time."""
+    def update(
+        self, owner: Owner, metrics: Metrics, troubles: Iterable[Trouble], routes: frozenset[str],
+        answered: Mapping[str, Place],
+    ) -> None:  # fmt: skip
+        """Add what a model has counted and reported since the last time; `answered` has the recent requests by id."""
+        waiting = self._unexplained.setdefault(owner, {})
         whose = f"version {owner.version}: " if owner.version else ""
         for trouble in self._fresh(owner, list(troubles)):
             if not trouble.request_id:
@@ -65,10 +88,39 @@ class Failures:
             group.count += 1
             group.last, group.request_id = trouble.when, trouble.request_id
             group.traceback = trouble.traceback if owner.dev else ""
-        for kind, what, count in _counters(metrics, routes):
+            about = {trouble.request_id, *trouble.held} - {"", *self._done}
+            waiting |= dict.fromkeys(about, 0)
+        self._explain(owner, metrics, waiting, answered)
+        for kind, what, count in self._counters(owner, metrics, routes):
+            if count <= 0:
+                self.groups.pop((kind, owner.model, whose + what), None)
+                continue
             group = self._group(kind, owner.model, whose + what)
             if count != group.count:
                 group.count, group.last = count, time.time()
+
+    def _explain(self, owner: Owner, metrics: Metrics, waiting: dict[str, int], answered: Mapping[str, Place]) -> None:
+        """Note which answers the troubles are about. Of many requests in a second some are no longer recent."""
+        for request_id, turns in list(waiting.items()):
+            place = answered.get(request_id)
+            if place is None and turns < PATIENCE:
+                waiting[request_id] = turns + 1
+                continue
+            del waiting[request_id]
+            self._done.append(request_id)
+            place = place or self._likely(owner, metrics)
+            if place is not None and place[1] >= 400:
+                self._explained[owner, *place] += 1
+
+    def _likely(self, owner: Owner, metrics: Metrics) -> Place | None:
+        """Where a script most likely failed: the route with the most answers of 500 that nothing explains."""
+        left = {
+            (route, status): count - self._explained[owner, route, status]
+            for (route, status), count in metrics.requests.items()
+            if status == HTTPStatus.INTERNAL_SERVER_ERROR
+        }
+        best = max(left, key=lambda place: left[place], default=None)
+        return best if best is not None and left[best] > 0 else None
 
     def shown(self, model: str = "") -> list[dict[str, Any]]:
         """The groups of a model, or all; those of scripts first, then the latest first."""
@@ -85,6 +137,23 @@ class Failures:
             self._seen[owner] = troubles[-1]
         return troubles[known + 1 :]
 
+    def _counters(self, owner: Owner, metrics: Metrics, routes: frozenset[str]) -> Iterator[tuple[str, str, int]]:
+        """Kind, words and count of what counters tell and no trouble explains."""
+        left = {
+            (route, status): count - self._explained[owner, route, status]
+            for (route, status), count in metrics.requests.items()
+            if status >= 400 and route in routes
+        }
+        for reason, count in metrics.dropped.items():
+            if reason not in NO_FAILURE:
+                _take_out(left, count, DROPPED_AS.get(reason, USUALLY_DROPPED_AS))
+                yield "limit", f"dropped: {reason}", count
+        for (route, status), count in left.items():
+            phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
+            yield "answers", f"{status} {phrase} · {route}".replace("  ", " "), count
+        for limit, count in metrics.refused.items():
+            yield "limit", f"refused: {limit}", count
+
     def _group(self, kind: str, model: str, what: str) -> Group:
         key = kind, model, what
         if key not in self.groups:
@@ -94,19 +163,22 @@ class Failures:
         return self.groups[key]
 
 
+def _take_out(left: dict[Place, int], count: int, statuses: Sequence[int]) -> None:
+    """Take the answers to dropped requests out of those that nothing explains, first those of the likely statuses."""
+    order = {status: place for place, status in enumerate(statuses)}
+    likely = sorted(left, key=lambda place: (order.get(place[1], len(order)), -left[place]))
+    for place in likely:
+        taken = max(0, min(count, left[place]))
+        left[place] -= taken
+        count -= taken
+
+
 def _words(trouble: Trouble, dev: bool) -> str:
-    """What a group is called: what clients get, or in development the exception itself."""
+    """What a group is called: what clients get, or in development the exception itself.
+
+    A death is called the same whichever requests the worker held.
+    """
     last = trouble.traceback.strip().rpartition("\n")[2] if dev and trouble.request_id else ""
-    return visible(last or trouble.message.partition("\n")[0])
-
-
-def _counters(metrics: Metrics, routes: frozenset[str]) -> Iterator[tuple[str, str, int]]:
-    """Kind, words and count of what counters tell."""
-    for (route, status), count in metrics.requests.items():
-        if status >= 400 and route in routes:
-            phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
-            yield "answers", f"{status} {phrase} · {route}".replace("  ", " "), count
-    for limit, count in metrics.refused.items():
-        yield "limit", f"refused: {limit}", count
-    for reason, count in metrics.dropped.items():
-        yield "limit", f"dropped: {reason}", count
+    held = ", ".join(trouble.held[:NAMED_IN_OBITUARY])
+    message = trouble.message.partition("\n")[0]
+    return visible(last or (message.removesuffix(f": {held}") if held else message))

@@ -162,6 +162,11 @@ class Live:
             more = {"message": seen(trouble.message), **({"traceback": seen(trouble.traceback)} if dev else {})}
         return {**_request(entry), "log": [line._asdict() for line in lines], **more}
 
+    async def look_for(self, request_id: str) -> dict[str, Any] | None:
+        """The same of a request that any front of the server may have answered."""
+        own, others = self.request(request_id), self.front.others
+        return own if own is not None or others is None else await others.request(request_id, self.front.listener)
+
     # Sampling
 
     def sample(self, now: float) -> None:
@@ -216,12 +221,13 @@ class Live:
 
     def _note_failures(self) -> None:
         models, routes = list(self.front.models), self._routes() | {"other"}
+        answered = {entry[1].decode("latin-1"): (entry[2], entry[3]) for entry in self.front.recent}
         for model in models:
             version = model.version if len(self.front.models.versions(model.name)) > 1 else ""
             owner = Owner(model.name, version, model.settings.dev)
-            self.failures.update(owner, model.metrics, model.engine.troubles, routes)
+            self.failures.update(owner, model.metrics, model.engine.troubles, routes, answered)
         if all(model.metrics is not self.front.metrics for model in models):
-            self.failures.update(Owner(), self.front.metrics, (), routes)
+            self.failures.update(Owner(), self.front.metrics, (), routes, answered)
 
     def _workers(self, name: str = ALL) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every worker of a model, or of all, with the name of its model."""

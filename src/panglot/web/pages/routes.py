@@ -17,6 +17,7 @@ from panglot.web.contract import ADMIN, PUBLIC, Page, View, neutral_error
 from panglot.web.documents.bodies import sendable
 from panglot.web.front import Front
 from panglot.web.models import Model
+from panglot.web.pages.language import language_of
 from panglot.web.pages.live import plain, seen
 from panglot.web.pages.shell import DOCS, HOME, JOBS, PLAYGROUND, STATUS, page
 from panglot.web.v2 import metadata
@@ -70,7 +71,7 @@ def name_of(front: Front, name: str = "") -> str:
 def view_page(front: Front, request: Request, view: View) -> Response:
     name = chosen(front, request)
     current = about(view, name) if view in (PLAYGROUND, STATUS) else view
-    return page(front.assets, current, views(front, name), name_of(front, name))
+    return page(front.assets, current, views(front, name), name_of(front, name), language_of(request))
 
 
 def playground(front: Front, request: Request) -> Response:
@@ -97,9 +98,9 @@ def jobs_page(front: Front, request: Request) -> Response:
     return view_page(front, request, JOBS)
 
 
-def login_page(front: Front) -> Response:
+def login_page(front: Front, language: str) -> Response:
     """The form for the token, in place of the page that needs it. It tells the name of the server alone."""
-    response = page(front.assets, LOGIN, (), "Panglot", 401)
+    response = page(front.assets, LOGIN, (), "Panglot", language, 401)
     response.headers["www-authenticate"] = "Bearer"
     return response
 
@@ -181,6 +182,16 @@ def sample(front: Front, request: Request) -> Response:
     return FileResponse(file, headers=headers, media_type=kind)
 
 
+async def progress_data(front: Front, request: Request) -> Response:
+    """How far a request is, as its script last said; null where it has said nothing, or there is no such request."""
+    name = request.path_params["name"]
+    known = front.progress.of(name)
+    if known is None and front.others is not None:
+        known = await front.others.progress(name, front.listener)
+    fraction, text = known if known is not None else (None, "")
+    return _json({"progress": fraction, "text": text})
+
+
 PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
@@ -205,9 +216,9 @@ def status_events(front: Front, request: Request) -> Response:
     return StreamingResponse(front.live.events(name), headers=PRIVATE, media_type="text/event-stream")
 
 
-def request_data(front: Front, request: Request) -> Response:
+async def request_data(front: Front, request: Request) -> Response:
     """One of the recent requests, with its log lines."""
-    row = front.live.request(request.path_params["name"])
+    row = await front.live.look_for(request.path_params["name"])
     return _json(row) if row is not None else _not_found("this is none of the last requests", request)
 
 
@@ -261,6 +272,7 @@ ROUTES = (
     Page("/", ADMIN, playground),
     Page("/playground.json", ADMIN, playground_data),
     Page("/samples/{name}", ADMIN, sample),
+    Page("/progress/{name}", ADMIN, progress_data),
     Page("/status", ADMIN, status),
     Page("/status.json", ADMIN, status_data),
     Page("/status/events", ADMIN, status_events),

@@ -11,6 +11,7 @@ import panglot
 from panglot.terminal.text import visible
 from panglot.web.contract import View
 from panglot.web.pages.assets import Assets
+from panglot.web.pages.language import Phrases
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -30,22 +31,37 @@ JOBS = View("jobs", "Jobs", "jobs.js")
 DOCS = View("docs", "API", "")
 
 
-def page(assets: Assets, view: View, views: Iterable[View], name: str, status: int = 200) -> Response:
+def page(assets: Assets, view: View, views: Iterable[View], name: str, language: str, status: int = 200) -> Response:
     """The page of a view, with links to the others."""
+    phrases = assets.phrases(language)
     text = assets.template("page.html").substitute(
-        name=shown(name),
-        title=shown(view.title),
+        framed(phrases, view, views, name, language),
         version=shown(panglot.__version__),
         script=view.script,
         preload="\n".join(f'<link rel="modulepreload" href="pages/{entry}">' for entry in assets.imported(view.script)),
-        links="".join(link(entry, entry.path == view.path) for entry in views),
     )
     return HTMLResponse(text, status, headers=HEADERS)
 
 
-def link(view: View, current: bool) -> str:
+def framed(phrases: Phrases, view: View, views: Iterable[View], name: str, language: str) -> dict[str, str]:
+    """What every page says around its content."""
+    return {
+        "language": language,
+        "name": shown(name),
+        "title": shown(title(view, phrases)),
+        "links": "".join(link(entry, title(entry, phrases), entry.path == view.path) for entry in views),
+        **{key: shown(phrases[key]) for key in ("skip", "pages", "needs_javascript")},
+    }
+
+
+def title(view: View, phrases: Phrases) -> str:
+    """The title of a view, as its dictionary has it under `page_` and the title; a dialect may have none."""
+    return phrases.get("page_" + view.title.lower().replace(" ", "_"), view.title)
+
+
+def link(view: View, title: str, current: bool) -> str:
     here = ' aria-current="page"' if current else ""
-    return f'<a href="{view.path}"{here}>{shown(view.title)}</a>'
+    return f'<a href="{view.path}"{here}>{shown(title)}</a>'
 
 
 def shown(value: object) -> str:

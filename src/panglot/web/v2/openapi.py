@@ -44,7 +44,7 @@ PAGES_ABOUT = {
 }
 """Pages by their path, those about a model by what follows its name."""
 CHANGES = {
-    "load": "Load a model of the server's folder, or load it anew; it answers when the new one does",
+    "load": "Load a model of the server's folder, or load it again; it answers when the new one does",
     "unload": "Unload a model; requests that have come are answered",
 }
 GENERATES = {"generate": "application/json", "generate_stream": "text/event-stream"}

@@ -9,13 +9,13 @@ import json
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.dialects.azureml import answers, inputs, raw, script
 from panglot_worker.dialects.azureml.answers import Ran
 from panglot_worker.dialects.azureml.examples import example_of
-from panglot_worker.dialects.azureml.incoming import Refused, headers_of, id_lines
+from panglot_worker.dialects.azureml.incoming import Heads, Refused, Seen
 from panglot_worker.dialects.azureml.logs import configure_logging
 from panglot_worker.dialects.azureml.tensors import specs, values_of
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages, warned
@@ -34,10 +34,10 @@ now = time.perf_counter
 
 
 class Call(NamedTuple):
-    """The arguments of one call of `run()`, and the request where the script takes the request."""
+    """The arguments of one call of `run()`, and the context it runs in, where the script takes the request itself."""
 
     arguments: Dict[str, Any]
-    raw: Optional[raw.RawRequest] = None
+    context: Optional[ContextManager[Any]] = None
 
 
 class AzureMl(Dialect):
@@ -47,7 +47,10 @@ class AzureMl(Dialect):
         self.json = StandardJson(self.limits, self.nan, strict)
         version = str(package.options.get("server_version", ""))
         self.lines = ["x-ms-server-version: " + version] if version else []
+        self.heads = Heads()
         self.script: script.Script
+        self.first = ""
+        """The parameter that takes the body, or the request."""
         self.requests: Any = None
         """What makes the request objects of a script that takes them."""
         self._has_warned = False
@@ -62,6 +65,7 @@ class AzureMl(Dialect):
         configure_logging(self.package)
         progress("importing " + os.path.basename(self.package.script))
         self.script = script.load(self.package)
+        self.first = self.script.parameters[0].name
         decode, infer = self.decode_text, self.infer
         if self.script.mode == script.RAW:
             self.requests = raw.requests_for(self.limits)
@@ -97,53 +101,56 @@ class AzureMl(Dialect):
         return TensorStages(self.decode_tensors, self.encode_tensors, inputs_, outputs_, "panglot_azureml")
 
     def decode_tensors(self, infer: Infer, request: Request) -> Call:
-        self._begin(request)
+        seen = self._begin(request)
         values = values_of(infer.inputs, self.script.schemas["input"])
-        return self._call(inputs.arguments_of(values, self.script.parameters), request)
+        return Call(self._with_headers(inputs.arguments_of(values, self.script.parameters), seen))
 
     def encode_tensors(self, output: Ran, request: Request) -> List[Tensor]:
         result = output.output
-        if answers.is_response(result):
+        if output.is_response:
             return [outputs.of_bytes(outputs.OUTPUT, answers.body_of(result))]
         return outputs.tensors_of(result, lambda value: self.json.encode(value)[0])
+
+    def result_function(self, request: Request) -> Any:
+        return self.script.run
 
     # A request
 
     def decode_text(self, request: Request) -> Call:
         """The text of the body, or the values of the query as JSON."""
-        head = self._begin(request)
-        if head.method == b"POST":
-            text = inputs.text_of(head.content_type.decode("latin-1"), request.body)
+        seen = self._begin(request)
+        if seen.head.method == b"POST":
+            text = inputs.text_of(seen.content_type, request.body)
             if not text and len(request.body) and not self._has_warned:
                 self._has_warned = True
                 self.warn(FORM_WARNING)
         else:
-            text = json.dumps(inputs.query_values(head.query))
-        return self._call({self.script.first: text}, request)
+            text = json.dumps(inputs.query_values(seen.head.query))
+        return Call(self._with_headers({self.first: text}, seen))
 
     def decode_values(self, request: Request) -> Call:
         """One value for each parameter of `run`."""
-        head = self._begin(request)
-        if head.method == b"POST":
-            values = inputs.object_of(head.content_type.decode("latin-1"), request.body, self.limits)
+        seen = self._begin(request)
+        if seen.head.method == b"POST":
+            values = inputs.object_of(seen.content_type, request.body, self.limits)
         else:
-            values = inputs.query_values(head.query)
-        return self._call(inputs.arguments_of(values, self.script.parameters), request)
+            values = inputs.query_values(seen.head.query)
+        return Call(self._with_headers(inputs.arguments_of(values, self.script.parameters), seen))
 
     def decode_raw(self, request: Request) -> Call:
-        head = self._begin(request)
-        made = self.requests.make(head, request.body)
-        return self._call({self.script.first: made.request}, request)._replace(raw=made)
+        seen = self._begin(request)
+        made = self.requests.make(seen, request.body)
+        return Call(self._with_headers({self.first: made.request}, seen), made.context)
 
-    def _begin(self, request: Request) -> Any:
-        head = request.head
-        request.context = [*id_lines(head), *self.lines]
-        return head
+    def _begin(self, request: Request) -> Seen:
+        seen, lines = self.heads.of(request)
+        request.context = lines + self.lines
+        return seen
 
-    def _call(self, arguments: Dict[str, Any], request: Request) -> Call:
+    def _with_headers(self, arguments: Dict[str, Any], seen: Seen) -> Dict[str, Any]:
         if self.script.takes_headers:
-            arguments[script.HEADERS] = headers_of(request.head)
-        return Call(arguments)
+            arguments[script.HEADERS] = seen.headers
+        return arguments
 
     def infer(self, value: Call) -> Any:
         started = now()
@@ -151,17 +158,19 @@ class AzureMl(Dialect):
         return self._ran(output, started)
 
     def infer_raw(self, value: Call) -> Any:
-        assert value.raw is not None
-        with value.raw.context:
+        assert value.context is not None
+        with value.context:
             return self.infer(value)
 
     def _ran(self, output: Any, started: float) -> Any:
-        ran = Ran(output, (now() - started) * 1000)
-        if answers.is_response(output) and output.is_streamed and output.status_code == 200:
-            request = current.running[0]
-            # A request with tensors has another context; its answer is sent whole.
-            if type(request.context) is list:
-                return self._parts(ran, request)
+        request = current.running[0]
+        ran = Ran(output, answers.is_response(output))
+        # A request with tensors has another context, and no headers for it; its answer is sent whole.
+        if type(request.context) is list:
+            # Not with the output, which `panglot check` compares: no two runs take the same time.
+            request.context.insert(0, answers.took((now() - started) * 1000))
+            if ran.is_response and output.is_streamed and output.status_code == 200:
+                return self._parts(output, request)
         return ran
 
     # Answers
@@ -169,21 +178,20 @@ class AzureMl(Dialect):
     def encode(self, output: Ran, request: Request) -> Answer:
         """The platform's answer to a result. Raises TypeError and EncodeError for what JSON cannot hold."""
         result = output.output
-        headers = ["x-ms-run-fn-exec-ms: %.3f" % output.milliseconds, *request.context]
-        if answers.is_response(result):
+        headers = request.context
+        if output.is_response:
             status, content_type, lines = answers.head_of(result, headers)
             return Answer(content_type, answers.body_of(result), status, lines)
         if result is None:
             return Answer(answers.JSON, b"{}", 200, (answers.SUCCEEDED, *headers))
         body, warning = self.json.encode(result)
-        return Answer(answers.JSON, body, 200, (answers.SUCCEEDED, *headers, *warned(warning)))
+        return Answer(answers.JSON, body, 200, (answers.SUCCEEDED, *headers, *(warned(warning) if warning else ())))
 
-    def _parts(self, ran: Ran, request: Request) -> Iterator[bytes]:
+    def _parts(self, response: Any, request: Request) -> Iterator[bytes]:
         """A response that comes in parts. Its head goes with the request, to `stream_type`."""
-        headers = ["x-ms-run-fn-exec-ms: %.3f" % ran.milliseconds, *request.context]
-        _, content_type, lines = answers.head_of(ran.output, headers)
+        _, content_type, lines = answers.head_of(response, request.context)
         request.context = "\0".join((content_type, *lines))
-        return answers.parts_of(ran.output)
+        return answers.parts_of(response)
 
     def stream_type(self, request: Request) -> str:
         """The head of an answer in parts: its content type, and the further header lines behind it."""
@@ -201,7 +209,7 @@ class AzureMl(Dialect):
             if self.script.mode == script.SCHEMA and script.converts(error):
                 return answers.message(400, message_of(error), headers)
             return answers.message(500, answers.SCRIPT_FAILED, headers, failed=True)
-        return answers.message(500, answers.INTERNAL, headers)
+        return answers.message(500, answers.INTERNAL, [line for line in headers if not line.startswith(answers.TOOK)])
 
 
 def _without_example(schema: Dict[str, Any]) -> Dict[str, Any]:

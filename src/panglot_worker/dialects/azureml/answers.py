@@ -20,13 +20,24 @@ OURS = frozenset((
 ))  # fmt: skip
 """Headers of a script's response that are not sent as they are: the server, or the platform, has its own."""
 BODILESS = (204, 304)
+TOOK = "x-ms-run-fn-exec-ms: "
+SHORT = 2.0
+SHORT_TIMES = tuple(TOOK + "%.3f" % (microseconds / 1000) for microseconds in range(2001))
+"""The lines of short times by their microseconds: to write a float takes several times as long as to look it up."""
 
 
 class Ran(NamedTuple):
-    """What a call of `run()` gave, and the milliseconds it took."""
+    """What a call of `run()` gave, and whether it is a response."""
 
     output: Any
-    milliseconds: float
+    is_response: bool
+
+
+def took(milliseconds: float) -> str:
+    """The header line that tells how long `run()` took."""
+    if milliseconds < SHORT:
+        return SHORT_TIMES[int(milliseconds * 1000)]
+    return TOOK + "%.3f" % milliseconds
 
 
 def message(status: int, text: str, headers: List[str], failed: bool = False) -> Answer:

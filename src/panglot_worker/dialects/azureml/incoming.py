@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+from panglot_worker.dialects.base import Request
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
 
@@ -28,13 +29,58 @@ def headers_of(head: wire.Head) -> Dict[str, str]:
     return headers
 
 
-def id_lines(head: wire.Head) -> List[str]:
+class Seen:
+    """What the heads of requests say that differ in their ids alone."""
+
+    __slots__ = ("_environ", "_headers", "content_type", "head", "with_ids")
+
+    def __init__(self, head: wire.Head) -> None:
+        self.head = head
+        self.content_type = head.content_type.decode("latin-1")
+        raw = head.headers
+        self.with_ids = b"x-ms-" in raw or b"x-request-id:" in raw or b"traceid:" in raw
+        """Whether the client has sent ids of its own."""
+        self._headers: Optional[Dict[str, str]] = None
+        self._environ: Optional[Dict[str, Any]] = None
+
+    @property
+    def headers(self) -> Dict[str, str]:
+        """A copy that the script may change."""
+        if self._headers is None:
+            self._headers = headers_of(self.head)
+        return self._headers.copy()
+
+    def environ(self, body: wire.Buffer) -> Dict[str, Any]:
+        """The request as WSGI has it, for request objects."""
+        if self._environ is None:
+            self._environ = _environ_of(self.head, self.headers, len(body))
+        return {**self._environ, "wsgi.input": io.BytesIO(body)}
+
+
+class Heads:
+    """Reads heads of requests. A client sends the same head again and again, so that the last one is kept."""
+
+    def __init__(self) -> None:
+        self._last: Optional[Seen] = None
+        self._rest = b""
+
+    def of(self, request: Request) -> Tuple[Seen, List[str]]:
+        """What the head of a request says, and the header lines of its answer that tell its ids. Raises Refused."""
+        request_id, _, rest = request.raw_head.partition(b"\0")
+        seen = self._last
+        if rest != self._rest or seen is None:
+            seen = Seen(request.head)
+            # The length of a script's body is not in the head of a request with tensors.
+            if not request.has_tensors:
+                self._last, self._rest = seen, rest
+        if seen.with_ids:
+            return seen, id_lines(seen, request_id.decode("latin-1"))
+        return seen, ["x-ms-request-id: " + request_id.decode("latin-1")]
+
+
+def id_lines(seen: Seen, request_id: str) -> List[str]:
     """The header lines that tell a client which request an answer is for. Raises Refused for an id that is too long."""
-    request_id = head.request_id.decode("latin-1")
-    raw = head.headers
-    if b"x-ms-" not in raw and b"x-request-id:" not in raw and b"traceid:" not in raw:
-        return ["x-ms-request-id: " + request_id]
-    headers = headers_of(head)
+    headers = seen.headers
     if len(headers.get("X-Request-Id", "")) > LONGEST_ID:
         raise Refused("x-request-id must not exceed %d characters" % LONGEST_ID, 431)
     legacy, client = headers.get("X-Ms-Request-Id", ""), headers.get("X-Ms-Client-Request-Id", "")
@@ -51,12 +97,11 @@ def id_lines(head: wire.Head) -> List[str]:
     return lines
 
 
-def environ_of(head: wire.Head, body: wire.Buffer) -> Dict[str, Any]:
-    """The request as WSGI has it, for request objects."""
-    headers = headers_of(head)
+def _environ_of(head: wire.Head, headers: Dict[str, str], length: int) -> Dict[str, Any]:
+    """The request as WSGI has it, all but its body."""
     if head.form:
         # It came with tensors, in a body of another type and length than the script gets.
-        headers["Content-Type"], headers["Content-Length"] = head.content_type.decode("latin-1"), str(len(body))
+        headers["Content-Type"], headers["Content-Length"] = head.content_type.decode("latin-1"), str(length)
     host, _, port = headers.get("Host", "").partition(":")
     environ: Dict[str, Any] = {
         "REQUEST_METHOD": head.method.decode("ascii"),
@@ -69,7 +114,6 @@ def environ_of(head: wire.Head, body: wire.Buffer) -> Dict[str, Any]:
         "REMOTE_ADDR": head.client.decode("latin-1"),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",
-        "wsgi.input": io.BytesIO(bytes(body)),
         "wsgi.input_terminated": True,
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,

@@ -7,13 +7,15 @@ import importlib
 import sys
 import urllib.parse
 from importlib import util
-from typing import Any, ContextManager, List, NamedTuple, Tuple
+from typing import Any, ContextManager, List, NamedTuple, Optional, Tuple
 
 from panglot_worker.bodies import multipart
 from panglot_worker.bodies.multipart import Limits
-from panglot_worker.dialects.azureml.incoming import environ_of
+from panglot_worker.dialects.azureml.incoming import Seen
 from panglot_worker.dialects.azureml.script import MODULE
 from panglot_worker.line import wire
+
+NO_CONTEXT = contextlib.nullcontext()
 
 
 class RawRequest(NamedTuple):
@@ -28,12 +30,48 @@ class FlaskRequests:
 
     def __init__(self) -> None:
         flask = importlib.import_module("flask")
-        self._app = flask.Flask(MODULE)
+        self._app = _app_kind(flask.Flask, importlib.import_module("werkzeug.routing").MapAdapter)(MODULE)
         self._app.add_url_rule("/score", "handle_score", methods=["GET", "POST", "OPTIONS"])
+        self._seen: Optional[Seen] = None
 
-    def make(self, head: wire.Head, body: wire.Buffer) -> RawRequest:
-        context = self._app.request_context(environ_of(head, body))
+    def make(self, seen: Seen, body: wire.Buffer) -> RawRequest:
+        if seen is not self._seen:
+            self._seen, self._app.known_adapter = seen, None
+        context = self._app.request_context(seen.environ(body))
         return RawRequest(context.request, context)
+
+
+def _app_kind(flask: Any, map_adapter: Any) -> Any:
+    """A Flask that looks for the rule of an address once, for all requests with the same head."""
+
+    class KnownAdapter(map_adapter):  # type: ignore[misc]
+        """What is known of an address: the rule that it leads to."""
+
+        def __init__(self, adapter: Any) -> None:
+            self.__dict__.update(vars(adapter))
+            self._adapter = adapter
+            self._matches: Any = None
+
+        def match(self, *arguments: Any, **options: Any) -> Any:
+            if arguments or options != {"return_rule": True}:
+                return self._adapter.match(*arguments, **options)
+            if self._matches is None:
+                self._matches = self._adapter.match(return_rule=True)
+            rule, values = self._matches
+            return rule, dict(values)
+
+    class App(flask):  # type: ignore[misc]
+        known_adapter: Any = None
+        """That of the requests which come now."""
+
+        def create_url_adapter(self, request: Any) -> Any:
+            if request is None:
+                return super().create_url_adapter(request)
+            if self.known_adapter is None:
+                self.known_adapter = KnownAdapter(super().create_url_adapter(request))
+            return self.known_adapter
+
+    return App
 
 
 class OwnRequests:
@@ -43,8 +81,8 @@ class OwnRequests:
         self._limits = limits
         self._kind = importlib.import_module("azureml_inference_server_http.api._http").Request
 
-    def make(self, head: wire.Head, body: wire.Buffer) -> RawRequest:
-        return RawRequest(self._kind(environ_of(head, body), self._parse_form), contextlib.nullcontext())
+    def make(self, seen: Seen, body: wire.Buffer) -> RawRequest:
+        return RawRequest(self._kind(seen.environ(body), self._parse_form), NO_CONTEXT)
 
     def _parse_form(self, content_type: str, body: bytes) -> Tuple[List[Any], List[Any]]:
         """Fields, and files as name, file name, type and bytes. Raises ClientError for a malformed form."""

@@ -36,10 +36,6 @@ class Script(NamedTuple):
     schemas: Dict[str, Any]
     """What `/swagger.json` says: `input`, `output`, and the versions of Swagger that can say it."""
 
-    @property
-    def first(self) -> str:
-        return self.parameters[0].name
-
 
 def load(package: Package) -> Script:
     """Import the script. Raises ScriptError where the platform would refuse it, and whatever the script raises."""

@@ -64,8 +64,8 @@ class Bare(Dialect):
         verdict = proving.verdict(self.model, int(self.package.settings["max_batch"]), example)
         self.sliced = verdict.sliced
         if self.package.worker == 0:
-            self.note("requests share runs of up to %d rows: %s" % (verdict.rows, verdict.why) if verdict.rows
-                      else "requests share no runs: %s" % verdict.why)  # fmt: skip
+            self.note("requests are batched, up to %d rows in one run: %s" % (verdict.rows, verdict.why) if verdict.rows
+                      else "requests are not batched: %s" % verdict.why)  # fmt: skip
         if not verdict.rows:
             return stages
         self.max_batch = verdict.rows

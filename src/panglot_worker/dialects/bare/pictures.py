@@ -67,11 +67,11 @@ def _opened(content: bytes) -> Any:
         image = pillow.open(io.BytesIO(content))
         image.load()
     except pillow.DecompressionBombWarning:
-        raise ClientError("the picture has too many pixels", 413) from None
+        raise ClientError("the image has too many pixels", 413) from None
     except pillow.DecompressionBombError:
-        raise ClientError("the picture has too many pixels", 413) from None
+        raise ClientError("the image has too many pixels", 413) from None
     except Exception as error:
-        raise ClientError("the picture cannot be read: %s" % " ".join(str(error).split())[:200]) from None
+        raise ClientError("the image cannot be read: %s" % " ".join(str(error).split())[:200]) from None
     return image
 
 

@@ -111,7 +111,7 @@ def raw(spec: ModelTensor, content: bytes, picture: bool = False) -> Any:
     import numpy
 
     width = numpy.dtype(NUMPY[spec.datatype]).itemsize
-    wanted = "%s of %s %s%s" % (spec.name, spec.datatype, shown(spec.shape), ", or a picture" if picture else "")
+    wanted = "%s of %s %s%s" % (spec.name, spec.datatype, shown(spec.shape), ", or an image" if picture else "")
     free = [at for at, size in enumerate(spec.shape or ()) if size == FREE]
     if spec.datatype in ("BYTES", "BF16") or spec.sequence or spec.shape is None or len(free) > 1:
         raise ClientError("send JSON with %s" % wanted)
@@ -128,7 +128,7 @@ def joined_pictures(parts: List[Any], spec: ModelTensor) -> Any:
     import numpy
 
     if len({part.shape for part in parts}) > 1:
-        raise ClientError("the pictures for %s differ in size, and the model does not say which it takes" % spec.name)
+        raise ClientError("the images for %s differ in size, and the model does not say which it takes" % spec.name)
     return numbers.fitted(spec, numpy.concatenate(parts))
 
 
@@ -138,4 +138,4 @@ def _from_base64(spec: ModelTensor, text: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ClientError("%s takes numbers, or a picture in base64, and this is no base64" % spec.name) from None
+        raise ClientError("%s takes numbers, or an image in base64, and this is not base64" % spec.name) from None

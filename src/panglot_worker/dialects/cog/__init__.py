@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import time
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, Tuple, Union
+from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional, Union
 
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.cog import answers, schema
+from panglot_worker.dialects.cog.events import Event, LogEvents
 from panglot_worker.dialects.cog.files import Files
 from panglot_worker.dialects.cog.kinds import BadValue
 from panglot_worker.dialects.cog.prediction import Prediction, now
 from panglot_worker.dialects.cog.predictor import Predictor
 from panglot_worker.dialects.cog.signature import BadInput
+from panglot_worker.dialects.cog.uploads import Uploads
 from panglot_worker.errors import ClientError, described, message_of
 from panglot_worker.items.capturing import Capture
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import script_traceback
 
-HEALTH = b"/health-check"
+HEALTH, TRAININGS = b"/health-check", b"/trainings"
 CONCURRENT = "panglot_worker.items.concurrent:serve"
 EVENTS = "text/event-stream"
 NO_STREAM = "This model does not support streaming responses. Add @cog.streaming to predict() to enable SSE."
@@ -30,11 +34,14 @@ class Cog(Dialect):
     """Serves one predictor: a prediction at a time on the main thread, or several where its method is awaited."""
 
     captured_output = 65536
+    reads_bars = True
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
         self.shows_traceback = bool(package.settings.get("dev"))
         self.predictor: Predictor
+        self.trainer: Optional[Predictor] = None
+        self.upload_url = str(package.settings.get("upload_url") or "")
         self.setup: Dict[str, Any] = {}
 
     # Loading
@@ -44,11 +51,12 @@ class Cog(Dialect):
         progress("importing " + os.path.basename(self.package.script))
         began, capture = now(), Capture(self.port, self.captured_output)
         with capture.listening():
-            self.predictor = Predictor(self.package)
+            self.predictor = Predictor(self.package.script, str(self.package.options.get("class") or ""))
             if self.package.does("inference"):
                 progress("running setup()")
                 self.settled(self.predictor.set_up())
             self.setup = {"started_at": began, "completed_at": now(), "logs": capture.text, "status": "succeeded"}
+        self._load_trainer()
         infer: Callable[[Any], Any] = self._infer
         if self.predictor.is_async:
             self.server = CONCURRENT
@@ -60,6 +68,17 @@ class Cog(Dialect):
         health = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
         return stages._replace(by_route={HEALTH: health})
 
+    def _load_trainer(self) -> None:
+        """Import the function that trains. Where it needs what is not installed, only trainings fail of it."""
+        named = self.package.options.get("train")
+        if not named or not self.package.does("inference"):
+            return
+        file, name = named
+        try:
+            self.trainer = Predictor(os.path.join(self.package.folder, file), name)
+        except ImportError as error:
+            self.warn("%s cannot be imported, so that trainings fail: %s" % (file, message_of(error)))
+
     def describe(self) -> Description:
         """The inputs as a schema, with an example of their defaults; and the platform's own document."""
         signature = self.predictor.signature
@@ -69,29 +88,44 @@ class Cog(Dialect):
                 **{key: value for key, value in inputs["properties"][name].items() if key != "allOf"}, **enumeration,
             }  # fmt: skip
         example = self.predictor.example()
+        training = self.trainer.signature if self.trainer is not None else None
         return {
             "entry": self.predictor.entry,
             "summary": self.predictor.summary,
             "request_schema": {"type": "object", "properties": {"input": inputs}},
             "request_types": [codec.JSON],
             "example": {"kind": "json", "value": {"input": example}} if example is not None else None,
-            "platform": {"openapi": schema.document(signature), "setup": self.setup},
+            "platform": {
+                "openapi": schema.document(signature, training),
+                "setup": self.setup,
+                "slots": self.slots,
+            },
         }
+
+    def result_function(self, request: Request) -> Any:
+        predictor = self.trainer if request.head.route == TRAININGS else self.predictor
+        return predictor.function if predictor is not None else None
 
     # A prediction
 
     def decode(self, request: Request) -> Prediction:
         """The inputs, files fetched. Raises ClientError, for what is no request of this predictor."""
+        predictor = self.trainer if request.head.route == TRAININGS else self.predictor
+        if predictor is None:
+            raise RuntimeError("the function that trains cannot be imported; the server's log says why")
         wants_events = EVENTS.encode() in request.head.accept
-        if wants_events and not self.predictor.streams:
+        if wants_events and not predictor.streams:
             raise ClientError(NO_STREAM, status=406)
         body = answers.body_of(request, self.limits)
-        values = self.predictor.signature.read(body["input"] or {})
-        prediction = Prediction(body, request, self.predictor.shown(values), wants_events)
+        values = predictor.signature.read(body["input"] or {})
+        prediction = Prediction(predictor, body, request, predictor.shown(values), wants_events)
+        if prediction.is_job and self.upload_url:
+            name = str(body.get("id") or request.head.job.decode())
+            prediction.write = Uploads(self.upload_url, name).write
         files = prediction.files = Files(self.package.settings)
         request.context = prediction
         try:
-            prediction.arguments = self.predictor.arguments(values, files)
+            prediction.arguments = predictor.arguments(values, files)
         except BadValue as error:
             files.close()
             where = ["body", "input", *error.args[1:]]
@@ -100,21 +134,23 @@ class Cog(Dialect):
 
     def _comes_in_parts(self, prediction: Prediction) -> bool:
         """Whether outputs are sent as they come: to a client that reads events, and to the store of jobs."""
-        return prediction.wants_events or (prediction.is_job and self.predictor.is_generator)
+        return prediction.wants_events or (prediction.is_job and prediction.predictor.is_generator)
 
     def _infer(self, prediction: Prediction) -> Any:
         prediction.begin()
         if self._comes_in_parts(prediction):
             return self._events(prediction)
-        value = self.settled(self.predictor.function(**prediction.arguments))
-        return prediction.end(list(value) if self.predictor.is_generator else value)
+        value = self.settled(prediction.predictor.function(**prediction.arguments))
+        return prediction.end(list(value) if prediction.predictor.is_generator else value)
 
     async def _infer_awaited(self, prediction: Prediction) -> Any:
         prediction.begin()
         if self._comes_in_parts(prediction):
             return self._awaited_events(prediction)
-        value = self.predictor.function(**prediction.arguments)
-        if self.predictor.is_generator:
+        value = prediction.predictor.function(**prediction.arguments)
+        if not prediction.predictor.is_async:
+            return prediction.end(value)
+        if prediction.predictor.is_generator:
             return prediction.end([each async for each in value])
         return prediction.end(await value)
 
@@ -140,7 +176,8 @@ class Cog(Dialect):
     def _failed(self, prediction: Prediction, error: BaseException) -> Answer:
         text = script_traceback(error) if self.shows_traceback else ""
         # The store of jobs knows failed ones by their status; the front answers them with 200.
-        return self.json_answer(prediction.failed(message_of(error), text), 500 if prediction.is_job else 200)
+        message = "the script called sys.exit(%s)" % error if isinstance(error, SystemExit) else message_of(error)
+        return self.json_answer(prediction.failed(message, text), 500 if prediction.is_job else 200)
 
     def interruption(self) -> BaseException:
         """The platform's own exception, which scripts catch to clean up."""
@@ -153,42 +190,71 @@ class Cog(Dialect):
 
     # Server-sent events
 
-    def _events(self, prediction: Prediction) -> Iterator[Tuple[str, Any]]:
+    def _events(self, prediction: Prediction) -> Iterator[Event]:
         """What happens to a prediction, as the platform's events."""
         try:
             yield prediction.started_event()
-            value = self.predictor.function(**prediction.arguments)
-            for index, each in enumerate(value if self.predictor.is_generator else [self.settled(value)]):
-                yield prediction.output_event(each, index)
-            yield prediction.completed_event(self.predictor.is_generator)
+            predictor = prediction.predictor
+            with self._telling(prediction):
+                value = predictor.function(**prediction.arguments)
+                for index, each in enumerate(value if predictor.is_generator else [self.settled(value)]):
+                    yield prediction.output_event(each, index)
+            yield prediction.completed_event(predictor.is_generator)
         except Exception as error:
             yield self._failed_event(prediction, error)
         finally:
             prediction.files.close()
 
-    async def _awaited_events(self, prediction: Prediction) -> AsyncIterator[Tuple[str, Any]]:
+    async def _awaited_events(self, prediction: Prediction) -> AsyncIterator[Event]:
         """The same on the event loop."""
         try:
             yield prediction.started_event()
-            value = self.predictor.function(**prediction.arguments)
-            if self.predictor.is_generator:
-                index = 0
-                async for each in value:
-                    yield prediction.output_event(each, index)
-                    index += 1
-            else:
-                yield prediction.output_event(await value, 0)
+            with self._telling(prediction):
+                value = self.predictor.function(**prediction.arguments)
+                if self.predictor.is_generator:
+                    index = 0
+                    async for each in value:
+                        yield prediction.output_event(each, index)
+                        index += 1
+                else:
+                    yield prediction.output_event(await value, 0)
             yield prediction.completed_event(self.predictor.is_generator)
         except Exception as error:
             yield self._failed_event(prediction, error)
         finally:
             prediction.files.close()
 
-    def _failed_event(self, prediction: Prediction, error: Exception) -> Tuple[str, Any]:
+    @contextlib.contextmanager
+    def _telling(self, prediction: Prediction) -> Iterator[None]:
+        """Send what the script prints, and its figures, as events between its outputs. The store of jobs has neither:
+        it knows what is printed otherwise."""
+        request = prediction.request
+        if prediction.is_job:
+            yield
+            return
+        tell = functools.partial(self._send, request)
+        log = LogEvents(tell)
+        prediction.tell_figures(tell)
+        if request.capture is not None:
+            request.capture.on_print = log.heard
+        try:
+            yield
+        finally:
+            # Before the last event: a thread of the script may print at any time.
+            if request.capture is not None:
+                request.capture.on_print = None
+            log.end()
+
+    def _failed_event(self, prediction: Prediction, error: Exception) -> Event:
         """The last event of a prediction that failed; the log has the traceback, as for any other."""
         event = {"type": "failure", "item": prediction.request.id, "message": described(error)}
         self.port.tell(wire.EVENT, {**event, "traceback": script_traceback(error)})
         return prediction.failed_event(message_of(error))
+
+    def _send(self, request: Request, event: Event) -> None:
+        """Send an event while the script works on its next output, behind the first event, which was sent already."""
+        body = self.encode_part(event, EVENTS)
+        self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, EVENTS.encode(), body))
 
     def stream_type(self, request: Request) -> str:
         return EVENTS
@@ -205,7 +271,7 @@ class Cog(Dialect):
         return checking if self.predictor.is_async else self.settled(checking)
 
     def _healthy(self, output: Any, request: Request) -> Answer:
-        status: Dict[str, Any] = {"status": "READY" if output is True else "UNHEALTHY", "setup": self.setup}
+        status: Dict[str, Any] = {"status": "READY" if output is True else "UNHEALTHY"}
         if output is not True:
             status["user_healthcheck_error"] = output or "Healthcheck failed: user-defined healthcheck returned False"
         return self.json_answer(status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Literal, NamedTuple, Optional, Tuple
 
 NONE = type(None)
 TRUE, FALSE = ("1", "on", "t", "true", "y", "yes"), ("0", "off", "f", "false", "n", "no")
@@ -68,8 +68,24 @@ def kind_of(annotation: Any, names: Dict[Any, str]) -> Optional[Kind]:
         return Kind("dict")
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         return Kind("int" if issubclass(annotation, int) else "str")
-    # A union of several JSON types, or Literal.
+    if origin is Literal:
+        kinds = {type(value) for value in arguments}
+        return Kind("str" if kinds == {str} else "int" if kinds == {int} else "any")
+    # A union of several JSON types.
     return Kind("any") if arguments else None
+
+
+def choices_of(annotation: Any) -> Optional[List[Any]]:
+    """The values that an annotation allows: those of an enumeration or of Literal; None: it names none."""
+    arguments = tuple(getattr(annotation, "__args__", ()))
+    if NONE in arguments:
+        rest = [argument for argument in arguments if argument is not NONE]
+        return choices_of(rest[0]) if len(rest) == 1 else None
+    if getattr(annotation, "__origin__", None) is Literal:
+        return list(arguments)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return [member.value for member in annotation]
+    return None
 
 
 def read(value: Any, name: str) -> Any:
@@ -121,6 +137,21 @@ def _dict(value: Any) -> Dict[str, Any]:
 
 READERS = {"str": _text, "int": _whole, "float": _number, "bool": _truth, "secret": _text, "dict": _dict,
            "path": _text, "file": _text}  # fmt: skip
+
+
+UNLIMITED = (None, None, None, None)
+EXACT = {"str": {str}, "int": {int}, "float": {float}, "bool": {bool}, "dict": {dict}}
+
+
+def is_right(values: List[Any], name: str) -> bool:
+    """Whether all values are surely what `read` makes of them; lists may be long."""
+    return set(map(type, values)) == EXACT.get(name)
+
+
+def allows_all(field: Any) -> bool:
+    """Whether `Input(...)` says nothing that `check` could refuse."""
+    limits = (field.ge, field.le, field.min_length, field.max_length)
+    return limits == UNLIMITED and not field.choices and not field.regex
 
 
 def check(value: Any, field: Any) -> None:

@@ -1,4 +1,4 @@
-"""Outputs as JSON has them: files become data URLs."""
+"""Outputs as JSON has them: files become data URLs, or addresses that they were uploaded to."""
 
 from __future__ import annotations
 
@@ -10,29 +10,48 @@ import io
 import mimetypes
 import os
 import pathlib
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 OCTETS = "application/octet-stream"
+PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Types that JSON has, exactly."""
+
+Write = Callable[[bytes, str], str]
+"""Makes the text that stands for a file, from its content and its name."""
 
 
-def plain(value: Any) -> Any:
-    """A value of JSON, as far as this knows its type; what is left is for the encoder. Raises OSError."""
+def written(content: bytes, name: str) -> str:
+    """A file as a data URL."""
+    return "data:%s;base64,%s" % (kind_of(name), base64.b64encode(content).decode("ascii"))
+
+
+def kind_of(name: str) -> str:
+    return mimetypes.guess_type(name)[0] or OCTETS
+
+
+def plain(value: Any, write: Write = written) -> Any:
+    """A value of JSON, as far as this knows its type; what is left is for the encoder. Files are what `write` makes of
+    them. Raises OSError, and what that raises."""
     if isinstance(value, (str, int, float, bool, type(None))) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, pathlib.PurePath):
-        return data_url(value)
+        return _of_path(value, write)
     if isinstance(value, enum.Enum):
-        return plain(value.value)
+        return plain(value.value, write)
     if isinstance(value, dict):
-        return {name: plain(inner) for name, inner in value.items()}
+        return {name: plain(inner, write) for name, inner in value.items()}
+    # Before those that are iterated: a file is an iterator of its lines.
+    if isinstance(value, io.IOBase) or (hasattr(value, "read") and hasattr(value, "seekable")):
+        return _of_file(value, write)
     if isinstance(value, (list, tuple, set, frozenset)) or hasattr(value, "__next__"):
-        return [plain(inner) for inner in value]
+        if type(value) is list and PLAIN.issuperset(map(type, value)):
+            # Lists may be long.
+            return value
+        return [plain(inner, write) for inner in value]
     if isinstance(value, (datetime.datetime, datetime.date)):
         return value.isoformat()
-    if isinstance(value, io.IOBase):
-        return _of_file(value)
     fields = _fields(value)
-    return value if fields is None else plain(fields)
+    return value if fields is None else plain(fields, write)
 
 
 def _fields(value: Any) -> "Dict[str, Any] | None":
@@ -47,21 +66,15 @@ def _fields(value: Any) -> "Dict[str, Any] | None":
     return None
 
 
-def data_url(path: "pathlib.PurePath") -> str:
-    """A file as a data URL. Raises OSError."""
+def _of_path(path: "pathlib.PurePath", write: Write) -> str:
     with open(str(path), "rb") as file:
-        return written(file.read(), path.name)
+        return write(file.read(), path.name)
 
 
-def _of_file(file: Any) -> str:
+def _of_file(file: Any, write: Write) -> str:
     if file.seekable():
         file.seek(0)
     content = file.read()
     name = getattr(file, "name", "")
     body = content.encode("utf-8") if isinstance(content, str) else bytes(content)
-    return written(body, os.path.basename(name) if isinstance(name, str) else "")
-
-
-def written(content: bytes, name: str) -> str:
-    kind = mimetypes.guess_type(name)[0] or OCTETS
-    return "data:%s;base64,%s" % (kind, base64.b64encode(content).decode("ascii"))
+    return write(body, os.path.basename(name) if isinstance(name, str) else "")

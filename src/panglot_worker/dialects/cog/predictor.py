@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import os
 import sys
 from typing import Any, Callable, Dict, Optional
 
-from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.cog.files import Files
 from panglot_worker.dialects.cog.kinds import BadValue, Kind
 from panglot_worker.dialects.cog.signature import signature_of
@@ -19,19 +19,25 @@ METHODS = ("predict", "run")
 USUAL = ("Runner", "Predictor")
 WEIGHTS = "weights"
 HIDDEN = "**********"
+CONTAINERS = (list, dict)
+NESTED = frozenset({"any", "dict"})
+"""Kinds whose values may have lists and dicts in them."""
+MADE = frozenset({"path", "file", "secret"})
+"""Kinds of which the script gets something else than the value that was sent."""
 
 
 class Predictor:
-    """A loaded predictor. Constructing it imports the script. Raises ScriptError, and what the script raises."""
+    """A loaded predictor, or a function that trains. Constructing it imports the script `file`, and takes the class or
+    function `name` of it. Raises ScriptError, and what the script raises."""
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, file: str, name: str = "") -> None:
         # The package in `platform`, which is importable in a worker of this dialect alone.
         cog: Any = importlib.import_module("cog")
         # Scripts parse their arguments when they are imported, and there are none.
         sys.argv = sys.argv[:1]
-        self.module = import_script(package.script)
+        self.module = import_script(file)
         self.cog = cog
-        self.entry, self.instance, self.function = self._chosen(package)
+        self.entry, self.instance, self.function = self._chosen(file, name)
         plain = inspect.unwrap(self.function)
         names = {str: "str", int: "int", float: "float", bool: "bool", cog.Path: "path", cog.File: "file",
                  cog.Secret: "secret"}  # fmt: skip
@@ -42,21 +48,21 @@ class Predictor:
         self.streams = bool(getattr(plain, "__cog_streaming__", False))
         self.concurrency = int(getattr(plain, "__cog_concurrency__", 0))
 
-    def _chosen(self, package: Package) -> Any:
+    def _chosen(self, file: str, name: str) -> Any:
         """The name, the object and the function that make predictions. Raises ScriptError."""
         usual = next((name for name in USUAL if hasattr(self.module, name)), USUAL[-1])
-        wanted = str(package.options.get("class") or usual)
+        wanted = name or usual
         chosen = getattr(self.module, wanted, None)
         if inspect.isfunction(chosen):
             return wanted, None, chosen
         if not inspect.isclass(chosen):
-            raise ScriptError("there is no class or function %s in it" % wanted, package.script,
+            raise ScriptError("there is no class or function %s in it" % wanted, file,
                               fix="define it, or name another in cog.yaml")  # fmt: skip
         instance = chosen()
         own = [name for name in METHODS if callable(getattr(instance, name, None))]
         if len(own) != 1:
             problem = "must define either run() or predict(), not both" if own else "has no predict()"
-            raise ScriptError("%s %s" % (wanted, problem), package.script, fix="def predict(self, text: str) -> str")
+            raise ScriptError("%s %s" % (wanted, problem), file, fix="def predict(self, text: str) -> str")
         return "%s.%s" % (wanted, own[0]), instance, getattr(instance, own[0])
 
     @property
@@ -100,11 +106,13 @@ class Predictor:
                 continue
             try:
                 many = isinstance(value, list) and parameter.kind.many
-                made[parameter.name] = (
-                    [self._made(each, parameter.kind, files) for each in value]
-                    if many
-                    else self._made(value, parameter.kind, files)
-                )
+                if many and parameter.kind.name in MADE:
+                    made[parameter.name] = [self._made(each, parameter.kind, files) for each in value]
+                elif isinstance(value, (list, dict)):
+                    # The script may change its own: neither the answer nor the default shows that.
+                    made[parameter.name] = copied(value) if parameter.kind.name in NESTED else copy.copy(value)
+                else:
+                    made[parameter.name] = self._made(value, parameter.kind, files)
             except BadValue as error:
                 error.args = (*error.args, parameter.name)
                 raise
@@ -149,3 +157,12 @@ class Predictor:
             return bool(await value if inspect.isawaitable(value) else value)
         except Exception as error:
             return "Healthcheck failed: %s" % message_of(error)
+
+
+def copied(value: Any) -> Any:
+    """A value of JSON that shares no list or dict with another one."""
+    if type(value) is list:
+        return [copied(each) if type(each) in CONTAINERS else each for each in value]
+    if type(value) is dict:
+        return {name: copied(each) if type(each) in CONTAINERS else each for name, each in value.items()}
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import Any, Dict, List
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from panglot_worker.dialects.cog import outputs
 from panglot_worker.dialects.cog.kinds import NONE
@@ -13,12 +13,32 @@ from panglot_worker.dialects.cog.signature import Parameter, Signature
 REF = "#/components/schemas/%s"
 STATUSES = ["starting", "processing", "succeeded", "canceled", "failed"]
 EVENTS = ["start", "output", "logs", "completed"]
+PLAIN_ANSWER = {"200": {"description": "Successful Response"}}
 
 
-def input_schema(signature: Signature) -> Dict[str, Any]:
+class Wording(NamedTuple):
+    """What a document calls predictions, or trainings."""
+
+    prefix: str
+    """What the names of schemas begin with."""
+    noun: str
+    verb: str
+    cancel: str
+
+    @property
+    def of_values(self) -> str:
+        """What the names of the schemas for inputs and outputs begin with."""
+        return "" if self is PREDICTIONS else self.prefix
+
+
+PREDICTIONS = Wording("Prediction", "prediction", "Predict", "Cancel")
+TRAININGS = Wording("Training", "training", "Train", "Cancel Training")
+
+
+def input_schema(signature: Signature, title: str = "Input") -> Dict[str, Any]:
     """The schema `Input`, in the order of the parameters."""
     properties = {parameter.name: _property(parameter, order) for order, parameter in enumerate(signature.parameters)}
-    schema: Dict[str, Any] = {"title": "Input", "type": "object", "properties": properties}
+    schema: Dict[str, Any] = {"title": title, "type": "object", "properties": properties}
     required = [parameter.name for parameter in signature.parameters if parameter.is_required]
     return {**schema, "required": required} if required else schema
 
@@ -54,9 +74,9 @@ def choices(signature: Signature) -> Dict[str, Any]:
     }  # fmt: skip
 
 
-def output_schema(annotation: Any) -> Dict[str, Any]:
+def output_schema(annotation: Any, title: str = "Output") -> Dict[str, Any]:
     """The schema `Output`, for the annotation of the result."""
-    return {"title": "Output", **_of(annotation)}
+    return {"title": title, **_of(annotation)}
 
 
 def _of(annotation: Any) -> Dict[str, Any]:
@@ -95,30 +115,47 @@ def _of_class(kind: type) -> Dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def document(signature: Signature) -> Dict[str, Any]:
-    """The whole document."""
+def document(signature: Signature, training: Optional[Signature] = None) -> Dict[str, Any]:
+    """The whole document; `training` is the signature of the function that trains, where there is one."""
+    shown = [(PREDICTIONS, signature)] + ([(TRAININGS, training)] if training is not None else [])
     schemas: Dict[str, Any] = {
-        "Input": input_schema(signature),
-        "Output": output_schema(signature.output),
         "Status": {"title": "Status", "enum": STATUSES, "type": "string", "description": "An enumeration."},
         "WebhookEvent": {"title": "WebhookEvent", "enum": EVENTS, "type": "string",
                          "description": "An enumeration."},
-        "PredictionRequest": {"title": "PredictionRequest", "type": "object", "properties": _request()},
-        "PredictionResponse": {"title": "PredictionResponse", "type": "object", "properties": _response()},
-        **choices(signature),
     }  # fmt: skip
+    paths: Dict[str, Any] = {
+        "/": {"get": {"summary": "Root", "responses": PLAIN_ANSWER}},
+        "/health-check": {"get": {"summary": "Healthcheck", "responses": PLAIN_ANSWER}},
+    }
+    for wording, own in reversed(shown):
+        # Last that of predictions: where both have an input of one name with choices, its choices are shown.
+        schemas.update(_schemas(wording, own))
+    for wording, _ in shown:
+        paths.update(_paths(wording))
     return {
         "openapi": "3.0.2",
         "info": {"title": "Cog", "version": "0.1.0"},
-        "paths": _paths(),
+        "paths": paths,
         "components": {"schemas": schemas},
     }
 
 
-def _request() -> Dict[str, Any]:
+def _schemas(wording: Wording, signature: Signature) -> Dict[str, Any]:
+    given, made = wording.of_values + "Input", wording.of_values + "Output"
+    request, response = wording.prefix + "Request", wording.prefix + "Response"
+    return {
+        given: input_schema(signature, given),
+        made: output_schema(signature.output, made),
+        request: {"title": request, "type": "object", "properties": _request(given)},
+        response: {"title": response, "type": "object", "properties": _response(given, made)},
+        **choices(signature),
+    }
+
+
+def _request(given: str) -> Dict[str, Any]:
     events = {"type": "array", "items": {"$ref": REF % "WebhookEvent"}, "default": EVENTS}
     return {
-        "input": {"$ref": REF % "Input"},
+        "input": {"$ref": REF % given},
         "id": {"title": "Id", "type": "string"},
         "created_at": {"title": "Created At", "type": "string", "format": "date-time"},
         "output_file_prefix": {"title": "Output File Prefix", "type": "string"},
@@ -127,12 +164,12 @@ def _request() -> Dict[str, Any]:
     }
 
 
-def _response() -> Dict[str, Any]:
+def _response(given: str, made: str) -> Dict[str, Any]:
     moments = {name: {"type": "string", "format": "date-time"} for name in ("created_at", "started_at", "completed_at")}
     texts = {name: {"type": "string"} for name in ("id", "version", "logs", "error")}
     return {
-        "input": {"$ref": REF % "Input"},
-        "output": {"$ref": REF % "Output"},
+        "input": {"$ref": REF % given},
+        "output": {"$ref": REF % made},
         **texts,
         **moments,
         "status": {"$ref": REF % "Status"},
@@ -140,21 +177,16 @@ def _response() -> Dict[str, Any]:
     }
 
 
-def _paths() -> Dict[str, Any]:
-    body = {"content": {"application/json": {"schema": {"$ref": REF % "PredictionRequest"}}}}
+def _paths(wording: Wording) -> Dict[str, Any]:
+    body = {"content": {"application/json": {"schema": {"$ref": REF % (wording.prefix + "Request")}}}}
     answer = {"200": {"description": "Successful Response", "content": {
-        "application/json": {"schema": {"$ref": REF % "PredictionResponse"}}}}}  # fmt: skip
-    named: List[Dict[str, Any]] = [
-        {"name": "prediction_id", "in": "path", "required": True, "schema": {"type": "string"}}
-    ]
-    plain_answer = {"200": {"description": "Successful Response"}}
-    prediction = "/predictions/{prediction_id}"
+        "application/json": {"schema": {"$ref": REF % (wording.prefix + "Response")}}}}}  # fmt: skip
+    name = wording.noun + "_id"
+    named: List[Dict[str, Any]] = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}}]
+    many, single = "/%ss" % wording.noun, "/%ss/{%s}" % (wording.noun, name)
+    again = wording.verb + " Idempotent"
     return {
-        "/": {"get": {"summary": "Root", "responses": plain_answer}},
-        "/health-check": {"get": {"summary": "Healthcheck", "responses": plain_answer}},
-        "/predictions": {"post": {"summary": "Predict", "requestBody": body, "responses": answer}},
-        prediction: {
-            "put": {"summary": "Predict Idempotent", "parameters": named, "requestBody": body, "responses": answer}
-        },
-        prediction + "/cancel": {"post": {"summary": "Cancel", "parameters": named, "responses": plain_answer}},
+        many: {"post": {"summary": wording.verb, "requestBody": body, "responses": answer}},
+        single: {"put": {"summary": again, "parameters": named, "requestBody": body, "responses": answer}},
+        single + "/cancel": {"post": {"summary": wording.cancel, "parameters": named, "responses": PLAIN_ANSWER}},
     }

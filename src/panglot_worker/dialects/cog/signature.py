@@ -79,6 +79,8 @@ def _read(parameter: Parameter, given: Dict[str, Any]) -> Any:
     if kind.many:
         if not isinstance(value, list):
             raise BadValue("value is not a valid list", "type_error.list")
+        if kinds.is_right(value, kind.name) and kinds.allows_all(parameter.field):
+            return value
         return [_checked(each, parameter) for each in value]
     return _checked(value, parameter)
 
@@ -123,4 +125,6 @@ def _parameter(
         field = make_field(REQUIRED)
     else:
         field = given if type(given).__name__ == "FieldInfo" else make_field(given)
+    if not field.choices and not kind.many:
+        field.choices = kinds.choices_of(annotation)
     return Parameter(parameter.name, kind, field)

@@ -105,6 +105,9 @@ class Evals(Dialect):
     def _device(self) -> str:
         return "GPU" if str(self.package.settings.get("device", "")).startswith("cuda") else "CPU"
 
+    def result_function(self, request: Request) -> Any:
+        return self.script.infer
+
     # A request
 
     def decode(self, request: Request) -> Task:

@@ -63,6 +63,9 @@ class HfEndpoint(Dialect):
         """The result of a handler whose `__call__` is a coroutine."""
         return self.settled(self.handler(data))
 
+    def result_function(self, request: Request) -> Any:
+        return self.kind.__call__
+
     # A request
 
     def body_of_element(self, name: str, content: bytes) -> Tuple[str, bytes]:

@@ -74,7 +74,7 @@ def _chosen(accept: str) -> Tuple[str, bool]:
     if all(kind in PICTURES for kind in kinds):
         return kinds[0], True
     if len(kinds) == 1 and kinds[0] in NEVER:
-        raise ClientError('Accept type "%s" not supported: answers are JSON or pictures' % kinds[0])
+        raise ClientError('Accept type "%s" not supported: answers are JSON or images' % kinds[0])
     return (accept if accept == "application/json; charset=UTF-8" else JSON), False
 
 

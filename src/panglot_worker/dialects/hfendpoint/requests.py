@@ -104,7 +104,7 @@ def _picture(body: Body) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ClientError("pictures need Pillow in the environment of the script: pip install pillow") from None
+        raise ClientError("images need Pillow in the environment of the script: pip install pillow") from None
     try:
         return Image.open(io.BytesIO(body)).convert("RGB")
     except Image.UnidentifiedImageError:

@@ -10,10 +10,11 @@ from typing import Callable, Set, Tuple
 
 from panglot_worker.bodies.magic import OCTETS, media_type
 from panglot_worker.dialects.base import Dialect, Package
-from panglot_worker.dialects.megflow import images, plugins
-from panglot_worker.dialects.megflow.gateway import Gateway
-from panglot_worker.dialects.megflow.node_rates import INSTANCE
-from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.dialects.megflow.graph import plugins
+from panglot_worker.dialects.megflow.graph.node_rates import INSTANCE
+from panglot_worker.dialects.megflow.graph.runtime import Runtime
+from panglot_worker.dialects.megflow.servers.gateway import Gateway
+from panglot_worker.dialects.megflow.video import images
 from panglot_worker.errors import ScriptError, described
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError

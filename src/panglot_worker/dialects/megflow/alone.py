@@ -10,8 +10,9 @@ from typing import Any
 
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
-from panglot_worker.dialects.megflow import images, plugins
-from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.dialects.megflow.graph import plugins
+from panglot_worker.dialects.megflow.graph.runtime import Runtime, failed_calls
+from panglot_worker.dialects.megflow.video import images
 from panglot_worker.errors import ScriptError
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
@@ -55,7 +56,7 @@ def run(folder: str) -> int:
     if runtime.reason:
         print(runtime.reason, file=sys.stderr)
     if runtime.failures:
-        print("%d call(s) of nodes failed; their tracebacks are above" % runtime.failures, file=sys.stderr)
+        print(failed_calls(runtime.failures), file=sys.stderr)
     return 1 if runtime.failures or runtime.reason else 0
 
 

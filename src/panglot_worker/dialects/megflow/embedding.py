@@ -7,11 +7,12 @@ import sys
 import traceback
 from typing import Any, Dict, Iterator, List, Optional
 
-from panglot_worker.dialects.megflow import images, plugins
-from panglot_worker.dialects.megflow.channels import Channel
-from panglot_worker.dialects.megflow.handles import Receiver, Sender
-from panglot_worker.dialects.megflow.runtime import Runtime
-from panglot_worker.dialects.megflow.small_front import ListeningNode, SmallFront
+from panglot_worker.dialects.megflow.graph import plugins
+from panglot_worker.dialects.megflow.graph.channels import Channel
+from panglot_worker.dialects.megflow.graph.handles import Receiver, Sender
+from panglot_worker.dialects.megflow.graph.runtime import Runtime, failed_calls
+from panglot_worker.dialects.megflow.servers.small_front import ListeningNode, SmallFront
+from panglot_worker.dialects.megflow.video import images
 from panglot_worker.graphs import picture, reading
 from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError
@@ -111,7 +112,7 @@ class Graph:
             self.close()
             raise
         if self._runtime.failures:
-            raise RuntimeError("%d call(s) of nodes failed; their tracebacks are above" % self._runtime.failures)
+            raise RuntimeError(failed_calls(self._runtime.failures))
 
 
 def _config(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, List, Optional
 
-from panglot_worker.dialects.megflow.channels import Target
-from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
-from panglot_worker.dialects.megflow.node_rates import INSTANCE
+from panglot_worker.dialects.megflow.graph.channels import Target
+from panglot_worker.dialects.megflow.graph.envelope import EMPTY, Contents
+from panglot_worker.dialects.megflow.graph.node_rates import INSTANCE
 from panglot_worker.items import recording
 
 CLONE = re.compile(r"#\d+$")

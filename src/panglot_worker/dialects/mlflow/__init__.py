@@ -71,6 +71,10 @@ class Mlflow(Dialect):
     def encode_tensors(self, output: Any, request: Request) -> List[Tensor]:
         return outputs.tensors_of(tensors.value_of(output), lambda value: self.scoring.write(value, bare=True)[0])
 
+    def result_function(self, request: Request) -> Any:
+        """The method of a model in Python; models of libraries have none in the package."""
+        return self.of_script(getattr(self.scoring.python_model, "predict", None))
+
     # Requests of the platform
 
     def decode(self, request: Request) -> Call:

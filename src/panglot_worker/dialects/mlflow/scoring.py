@@ -59,6 +59,11 @@ class Scoring:
         self.schema = metadata.get_input_schema() if metadata is not None else None
         self.takes_params = "params" in inspect.signature(self.model.predict).parameters
 
+    @property
+    def python_model(self) -> Any:
+        """The model in Python that the package brings; None for models of libraries."""
+        return getattr(getattr(self.model, "_model_impl", None), "python_model", None)
+
     def _load(self, package: Package) -> Any:
         """The model. Raises ScriptError where mlflow, or a module of the model, is at fault."""
         config = package.options.get("model_config")

@@ -87,6 +87,11 @@ class Modelarts(Dialect):
         if self.package.worker == 0:
             self.warn(text)
 
+    def result_function(self, request: Request) -> Any:
+        return self.of_script(
+            *(getattr(self.service, name, None) for name in ("_postprocess", "_inference", "inference"))
+        )
+
     def _arrange(self, kind: Any) -> None:
         settings = self.package.settings
         self.raw = service.takes_raw(kind)

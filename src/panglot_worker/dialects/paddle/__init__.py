@@ -21,7 +21,7 @@ from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
 from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
 from panglot_worker.errors import ClientError, ScriptError
 from panglot_worker.line.description import Description
-from panglot_worker.runtimes.paddle_files import Explained
+from panglot_worker.runtimes.paddle.paddle_files import Explained
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import import_script
 from panglot_worker.tensors import outputs
@@ -162,8 +162,11 @@ class Paddle(Dialect):
         except Exception as error:
             difference = "a single run fails: %s" % type(error).__name__
         if difference:
-            self._say("requests do not share runs of the model: " + difference)
+            self._say("requests are not batched: " + difference)
         return bool(checks) and not difference
+
+    def result_function(self, request: Request) -> Any:
+        return self.of_script(*self.source.functions)
 
     # A request
 
@@ -265,7 +268,7 @@ class Paddle(Dialect):
                 value = inputs[field.name]
                 reason = contents.unreadable(value.content) if field.picture and isinstance(value, Upload) else ""
                 if reason:
-                    raise ClientError("%s cannot be read as a picture: %s" % (field.name, reason)) from error
+                    raise ClientError("%s cannot be read as an image: %s" % (field.name, reason)) from error
             raise
 
     @contextlib.contextmanager

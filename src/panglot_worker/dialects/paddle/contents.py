@@ -65,7 +65,7 @@ def unreadable(content: bytes) -> str:
         with Image.open(io.BytesIO(content)) as image:
             image.load()
     except Exception as error:
-        return str(error).replace("<_io.BytesIO object at ", "<picture at ") or type(error).__name__
+        return str(error).replace("<_io.BytesIO object at ", "<image at ") or type(error).__name__
     return ""
 
 

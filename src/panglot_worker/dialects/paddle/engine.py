@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Type
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Type
 
 from panglot_worker.dialects.paddle.requests import Wanted
 
@@ -53,6 +53,11 @@ class Source:
     def postprocess(self, output: Any) -> Any:
         return output
 
+    @property
+    def functions(self) -> Sequence[Any]:
+        """The script's functions that may make the result, the last first."""
+        raise NotImplementedError
+
 
 def _is_there(path: str, kind: str) -> bool:
     return os.path.isdir(path) if kind == "folder" else os.path.isfile(path)
@@ -82,6 +87,10 @@ class Stepped(Source):
     def postprocess(self, output: Any) -> Any:
         return self.engine.postprocess(output)
 
+    @property
+    def functions(self) -> Sequence[Any]:
+        return self.engine.postprocess, self.engine.run
+
 
 class Driven(Source):
     """The driver as a whole. Whenever it builds an engine it gets the one that is there."""
@@ -94,6 +103,10 @@ class Driven(Source):
         parses = options.get("get_arguments")
         if parses and not self.takes_arguments:
             setattr(module, parses, lambda *given, **named: self.arguments)
+
+    @property
+    def functions(self) -> Sequence[Any]:
+        return (self.driver,)
 
     def infer(self, inputs: Dict[str, str]) -> Any:
         """Call the script's driver on one request's inputs. Raises DriverEnded where it ends the process."""

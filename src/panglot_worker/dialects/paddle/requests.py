@@ -117,7 +117,7 @@ class Reader(NamedTuple):
         ending = contents.ending(content, name, media)
         is_array = ending in (".npy", ".npz")
         if wanted.picture and not contents.is_picture(content) and not is_array:
-            raise ClientError("%s is no picture: not JPEG, PNG, WebP, or another known form" % wanted.name)
+            raise ClientError("%s is not an image: not JPEG, PNG, WebP, or another known format" % wanted.name)
         if not wanted.picture or is_array:
             pickled = pickles.holds(content, ending, wanted.name, self.unpickles)
             if pickled and not self.allow_pickle:
@@ -135,7 +135,7 @@ def _description(wanted: List[Wanted]) -> str:
     only = wanted[0]
     if only.kind == "text":
         return 'text, or JSON {"%s": "..."}' % only.name
-    what = "a picture" if only.picture else "a file"
+    what = "an image" if only.picture else "a file"
     return '%s, a form with it as %s, or JSON {"%s": "<base64>"}' % (what, only.name, only.name)
 
 

@@ -73,6 +73,9 @@ class PaiEas(Dialect):
     def _awaited(self, data: Any) -> Any:
         return self.settled(self.processor.process(data))
 
+    def result_function(self, request: Request) -> Any:
+        return self.processor.process
+
     # A request
 
     def decode(self, request: Request) -> bytes:

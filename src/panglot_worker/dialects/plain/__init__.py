@@ -12,7 +12,7 @@ from panglot_worker.dialects.base import Dialect, Package, Request, Stages, Tens
 from panglot_worker.dialects.plain import finding, tensors
 from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, is_async, takes_one
 from panglot_worker.errors import ScriptError
-from panglot_worker.items.tensor_rows import with_rows
+from panglot_worker.items.tensors.tensor_rows import with_rows
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
@@ -112,6 +112,11 @@ class Plain(Dialect):
         if type(self.endpoints[0]) is not Endpoint:
             return None
         return tensors.taking(self.endpoints[0], self.bodies)
+
+    def result_function(self, request: Request) -> Callable[..., Any]:
+        by_path = {endpoint.path.encode(): endpoint for endpoint in self.endpoints}
+        endpoint = by_path.get(request.head.route, self.endpoints[0])
+        return endpoint.postprocess or endpoint.function
 
     def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function as a stage: what it returns is awaited here, unless the server of async scripts does that."""

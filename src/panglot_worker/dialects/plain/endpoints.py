@@ -183,7 +183,7 @@ class Endpoint:
             "request_schema": {} if self.signature is None else self.signature.arguments.schema(),
             "response_schema": self._response_schema(),
             "summary": schema.documentation(self.function) or "",
-            "example": shown(self._guess() if example is None else example, bodies),
+            "example": shown(example, bodies) if example is not None else self._guess(bodies),
             "streams": self.streams,
         }
         if self.signature is not None:
@@ -194,9 +194,12 @@ class Endpoint:
                 described["path_schema"] = self.signature.arguments.path.schema()
         return described
 
-    def _guess(self) -> Any:
+    def _guess(self, bodies: Bodies) -> Optional[ExampleRequest]:
         """An example by the hints; None without."""
-        return None if self.signature is None else self.signature.arguments.example()
+        guess = None if self.signature is None else shown(self.signature.arguments.example(), bodies)
+        if guess is not None:
+            guess["guessed"] = True
+        return guess
 
     def _response_schema(self) -> Dict[str, Any]:
         of_items = self.batched and self.postprocess is None

@@ -73,7 +73,7 @@ def video_of(request: Request) -> Video:
     try:
         sampling = Sampling(int(query.pop("every", 1)), float(query.pop("fps", 0)))
     except ValueError:
-        raise VideoError(400, "fps is a number and every a whole number") from None
+        raise VideoError(400, "fps must be a number, and every a whole number") from None
     if query or not (sampling.every >= 1 and 0 <= sampling.fps <= 1000):
         raise VideoError(400, "there are fps, above 0 and at most 1000, and every, 1 or more")
     return Video(bytes(request.body), sampling)

@@ -78,6 +78,9 @@ class RunPod(Dialect):
             "streams": self.handler.is_generator,
         }
 
+    def result_function(self, request: Request) -> Any:
+        return self.config["handler"]
+
     # A job
 
     def decode(self, request: Request) -> Work:

@@ -13,10 +13,12 @@ from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.compat.model_context import Context, RequestHeaders, RequestProcessor, header_pairs
 from panglot_worker.compat.model_metrics import ModelMetrics
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages, warned
-from panglot_worker.dialects.sagemaker import answers, bodies, examples, invocations, script
+from panglot_worker.dialects.sagemaker import answers, bodies, examples, handler_service, invocations, script
 from panglot_worker.dialects.sagemaker.answers import Refused
 from panglot_worker.dialects.sagemaker.containers import container
+from panglot_worker.dialects.sagemaker.pipeline import MOST_OPEN, ContainerFailed, Pipeline
 from panglot_worker.dialects.sagemaker.script import ScriptFunction
+from panglot_worker.items.calling import OutgoingCalls
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.net.fetched import Fetching
@@ -64,6 +66,12 @@ class SageMaker(Dialect):
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script and load its model. Raises ScriptError, and what the script raises."""
         os.chdir(self.package.folder)
+        if "pipeline" in self.package.options:
+            chain = Pipeline(self.package, OutgoingCalls(self.port))
+            self.server, self.slots = "panglot_worker.items.concurrent:serve", MOST_OPEN
+            return Stages(decode=chain.decode, infer=chain.infer, encode=chain.encode)
+        if self.package.options.get("is_service"):
+            return handler_service.load(self, progress)
         if self.package.options["flavor"] == "tensorflow":
             from panglot_worker.dialects.sagemaker import tensorflow_serving
 
@@ -111,7 +119,7 @@ class SageMaker(Dialect):
             "request_schema": {},
             "response_schema": {},
             "request_types": examples.request_types(self.package),
-            "any_status": self.script.takes_context,
+            "any_status": self.script.takes_context or bool(self.package.options.get("is_service")),
         }
 
     # The script's functions
@@ -150,15 +158,19 @@ class SageMaker(Dialect):
     def execution_parameters(self, _: Any) -> Any:
         return self.script.get("execution_parameters_fn")()
 
+    def result_function(self, request: Request) -> Any:
+        return next(filter(None, map(self.script.get, ("transform_fn", "output_fn", "predict_fn"))), None)
+
     # A request
 
     def given(self, request: Request) -> Given:
         """The body: text for exactly the types of text that the toolkit knows, else bytes. Raises Refused, Fetching."""
         body, kind = invocations.read(request)
+        kind = kind or self.container.default_type
         if kind not in bodies.UTF8_TYPES:
-            return Given(bytearray(body), kind or None)
+            return Given(self.container.octets(body), kind or None)
         try:
-            return Given(bytes(body).decode("utf-8"), kind)
+            return Given(bytes(body).decode("utf-8", self.container.utf8_errors), kind)
         except UnicodeDecodeError as error:
             raise Refused(error) from error
 
@@ -186,7 +198,8 @@ class SageMaker(Dialect):
         if self._begun is request:
             status = self.context.get_response_status(0)[0]
             lines = answers.header_lines(self.context.get_response_headers(0))
-        return self.writer.write(output, self.accept(request), status, lines)
+        answer = self.writer.write(output, self.accept(request), status, lines)
+        return answer._replace(content_type=self.container.typed(answer.content_type))
 
     def encode_result(self, output: Any, request: Request) -> Answer:
         """The answer for a result, where the script has no `output_fn`."""
@@ -205,7 +218,10 @@ class SageMaker(Dialect):
     def tensors(self) -> Optional[TensorStages]:
         """An array for `predict_fn`, where the script leaves bodies to its container."""
         own = {"input_fn", "output_fn", "transform_fn"} & set(self.script.functions)
-        if own or not self.container.takes_arrays or self.package.options["flavor"] == "tensorflow":
+        takes_bodies_alone = "pipeline" in self.package.options or self.package.options.get("is_service")
+        if own or takes_bodies_alone or not self.container.takes_arrays:
+            return None
+        if self.package.options["flavor"] == "tensorflow":
             return None
         return TensorStages(self.decode_tensors, self.encode_tensors, platform="panglot_sagemaker")
 
@@ -222,6 +238,10 @@ class SageMaker(Dialect):
         """The container's answer. With `--dev` the toolkit's traceback is behind its message, as on the platform."""
         if isinstance(error, Fetching):
             return Answer("", error.to_json(), flags=wire.FETCH)
+        if isinstance(error, ContainerFailed):
+            return error.problem
+        if isinstance(error, handler_service.ServiceFailed):
+            return handler_service.failure(error)
         if self.package.options["flavor"] == "tensorflow":
             from panglot_worker.dialects.sagemaker import tensorflow_serving
 
@@ -232,7 +252,7 @@ class SageMaker(Dialect):
         return answer
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        return isinstance(error, Fetching) or super().blames_client(error, answer)
+        return isinstance(error, (Fetching, ContainerFailed)) or super().blames_client(error, answer)
 
 
 DIALECT = SageMaker

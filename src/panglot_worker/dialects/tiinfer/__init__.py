@@ -66,6 +66,9 @@ class Tiinfer(Dialect):
         with legacy.explaining(self.package.script):
             return self.source.load(progress)
 
+    def result_function(self, request: Request) -> Any:
+        return self.of_script(*self.source.functions)
+
     def describe(self) -> Description:
         return {
             **self.source.description(),

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import logging
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Type, Union
 
 from panglot_worker.bodies import schema
 from panglot_worker.dialects.base import Answer, Problem, Stages
@@ -132,6 +132,11 @@ class Service:
             encode=dialect.encode,
             decodes_ahead=True,
         )
+
+    @property
+    def functions(self) -> Sequence[Any]:
+        """The script's functions that may make the result, the last first."""
+        return self.model.postprocess, self.model.predict, type(self.model).__call__
 
     def description(self) -> Description:
         """The hints of the platform's own methods say nothing, so there is no schema."""

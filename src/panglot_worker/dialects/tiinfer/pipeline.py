@@ -143,6 +143,11 @@ class Pipeline:
     def _overrides(self, worker: Any, method: str) -> bool:
         return getattr(type(worker), method) is not getattr(self.mosec.Worker, method)
 
+    @property
+    def functions(self) -> Sequence[Any]:
+        """The script's functions that may make the result, the last first."""
+        return [getattr(self.workers[-1], "forward", None)]
+
     def description(self) -> Description:
         names = [worker.stage for worker in self.workers]
         return {"entry": " > ".join(names), "stages": names, "summary": "", "streams": self.streaming}

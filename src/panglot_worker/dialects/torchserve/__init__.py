@@ -38,9 +38,11 @@ class TorchServe(Dialect):
         self.writer = answers.Writer(self.limits, self.nan, bool(settings.get("strict_results", True)))
         self.measured = Measurements()
         self.batch_size = int(settings.get("max_batch", 1))
+        # A folder of sources that does not look like the archive made of it is seen through links that do.
+        self.folder = package.run_folder or package.folder
         self.context = Context(
             str(options["model_name"]),
-            package.folder,
+            self.folder,
             options["manifest"],
             self.batch_size,
             script.gpu_id(package),
@@ -59,9 +61,11 @@ class TorchServe(Dialect):
         """Import the handler and have it load its model. Raises ScriptError, and whatever the script raises."""
         device = os.environ.get("PANGLOT_DEVICE", self.package.settings.get("device", ""))
         devices.prepare(device, self._say)
+        if self.package.run_folder:
+            sys.path.insert(1, self.folder)
         progress("importing " + os.path.basename(self.package.script))
         self.handler = script.load(self.package, str(self.package.options.get("envelope") or ""))
-        progress("initializing " + self.handler.name)
+        progress("running " + self.handler.loader)
         self.handler.initialize(self.context)
         batch = self.infer_batch if self.batch_size > 1 else None
         return Stages(decode=self.reader.read, infer=self.infer, encode=self.encode, infer_batch=batch)
@@ -80,6 +84,9 @@ class TorchServe(Dialect):
         """Warn once per server: every worker would say the same, so the first says it."""
         if self.package.worker == 0:
             self.warn(text)
+
+    def result_function(self, request: Request) -> Any:
+        return self.of_script(self.handler.handle)
 
     # A call
 

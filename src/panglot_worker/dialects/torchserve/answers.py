@@ -24,7 +24,8 @@ class Unsupported(EncodeError):
     """A value that neither JSON nor the platform knows."""
 
     def __init__(self, value: Any) -> None:
-        super().__init__("the handler returned a %s, which is nothing that JSON has" % type(value).__name__)
+        problem = "the handler returned a %s, which is nothing that JSON has" % type(value).__name__
+        super().__init__(problem, "return dicts, lists, texts, numbers or bytes")
 
 
 class Writer:

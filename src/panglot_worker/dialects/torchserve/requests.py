@@ -13,12 +13,18 @@ from panglot_worker.dialects.base import Request
 from panglot_worker.errors import ClientError
 from panglot_worker.tensors import protobuf
 
-EXPLAIN, INVOKE = b"/explanations", b"/invocations"
+PREDICT, EXPLAIN, INVOKE = b"/predictions", b"/explanations", b"/invocations"
 """Routes, as the front half of this dialect names them."""
+KSERVE = b"/v1/models/"
+"""What paths of KServe have, behind which no rest is named."""
 GRPC = b"application/grpc"
 JSON, FORM, URLENCODED = "application/json", "multipart/form-data", "application/x-www-form-urlencoded"
-INPUT = 3
-"""The field of a PredictionsRequest that is the map of inputs."""
+INPUT, SEQUENCE = 3, 4
+"""The fields of a PredictionsRequest that are the map of inputs, and the id of a sequence."""
+DESCRIBE = b"/describe"
+IN_SEQUENCE = b"/StreamPredictions2"
+NO_SEQUENCE = "no_sequence"
+"""The end of a method whose messages name a sequence, and the code of the refusal of one that does not."""
 
 
 class Incoming:
@@ -51,6 +57,12 @@ class Reader:
         headers = RequestHeaders()
         if head.content_type == GRPC:
             parts: Iterator[Tuple[str, str, Body]] = _inputs(request.body)
+            sequence = _sequence(request.body, head.route.endswith(IN_SEQUENCE))
+            if sequence:
+                headers["ts_request_sequence_id"] = sequence
+        elif head.route == DESCRIBE:
+            parts = iter(())
+            headers["describe"] = "True"
         else:
             if head.route == INVOKE and head.query:
                 for name, text in parse_qsl(head.query.decode("latin-1"), keep_blank_values=True):
@@ -60,11 +72,11 @@ class Reader:
         for name, kind, content in parts:
             row[name] = self._value(kind, content)
             headers[name] = {"content-type": kind}
-        headers["explain"] = "True" if head.route == EXPLAIN else "False"
+        if head.route not in (DESCRIBE, INVOKE):
+            headers["explain"] = "True" if head.route == EXPLAIN else "False"
         headers.update(header_pairs(head.headers))
-        rest = head.path_values.get("url_path") if head.segments else None
-        if rest:
-            headers["url_path"] = rest
+        if head.route in (PREDICT, EXPLAIN) and KSERVE not in head.path:
+            headers["url_path"] = head.path_values.get("url_path", "") if head.segments else ""
         incoming = Incoming(row, headers, request)
         request.context = incoming
         return incoming
@@ -110,6 +122,17 @@ class Reader:
             raise refused
 
 
+def _sequence(message: Body, is_needed: bool) -> str:
+    """The id of the sequence that a PredictionsRequest is of; empty: of none. Raises ClientError."""
+    try:
+        sequences = [bytes(value) for number, _, value in protobuf.fields(memoryview(message)) if number == SEQUENCE]
+    except (ValueError, TypeError, IndexError) as error:
+        raise ClientError("this is no PredictionsRequest: %s" % error) from None
+    if is_needed and not (sequences and sequences[-1]):
+        raise ClientError("Parameter sequenceId is required.", code=NO_SEQUENCE)
+    return sequences[-1].decode("utf-8", "replace") if sequences else ""
+
+
 def _inputs(message: Body) -> Iterator[Tuple[str, str, Body]]:
     """The inputs of a PredictionsRequest. Raises ClientError."""
     try:
@@ -117,5 +140,5 @@ def _inputs(message: Body) -> Iterator[Tuple[str, str, Body]]:
             if number == INPUT:
                 pair = {key: value for key, _, value in protobuf.fields(entry)}
                 yield bytes(pair.get(1, b"")).decode("utf-8"), "", pair.get(2, b"")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise ClientError("this is no PredictionsRequest: %s" % error) from None

@@ -28,6 +28,12 @@ class LoadedHandler(NamedTuple):
     name: str
     summary: str
 
+    @property
+    def loader(self) -> str:
+        """What `initialize` calls: the method of a class, or the function itself, with None for the requests."""
+        kind, dot, _ = self.name.rpartition(".")
+        return kind + ".initialize" if dot else self.name + "(None, context)"
+
 
 def load(package: Package, envelope: str) -> LoadedHandler:
     """Import the handler, and make its object. Raises ScriptError, and whatever the script raises."""

@@ -51,6 +51,8 @@ def tensors(response: Any, about: Configuration, module: Any) -> List[Tensor]:
 
 def parameters(response: Any) -> Dict[str, Any]:
     """The parameters of a response. Raises EncodeError for what the protocol has no form for."""
+    if not response._parameters:
+        return {}
     given: Dict[str, Any] = json.loads(response.parameters())
     for name, value in given.items():
         if not isinstance(value, (bool, int, float, str)) or (type(value) is int and not -SIGNED <= value < 2 * SIGNED):

@@ -57,12 +57,24 @@ class ModelCaller:
 
     def is_ready(self, model: str, version: str) -> bool:
         """Whether a model takes requests."""
+        return self._asked("ready", model, version).status == 200
+
+    def change(self, what: str, model: str) -> None:
+        """Have the server `load` or `unload` a model, and wait for that. Raises TritonModelException."""
+        answer = self._asked(what, model, "")
+        if answer.status != 200:
+            raise self._utils.TritonModelException("Failed to %s model '%s': %s" % (what, model, answer.message))
+
+    def _asked(self, what: str, model: str, version: str) -> CalleeAnswer:
         answered: "Future[CalleeAnswer]" = Future()
-        self._calls.ask_ready(str(model), str(version), answered.set_result)
-        return answered.result().status == 200
+        self._calls.ask(what, str(model), str(version), answered.set_result)
+        return answered.result()
 
     def cancel(self, number: int) -> None:
         self._calls.cancel(number)
+
+    def took(self, number: int, answer: CalleeAnswer) -> None:
+        self._calls.took(number, answer)
 
     def _begin(self, request: Any, take: Take, streams: bool, timeout: int) -> int:
         version = request.model_version()
@@ -114,6 +126,7 @@ class ResponseIterator:
                 answer = self._coming.get()
                 is_last = not answer.more
                 yield from self._responses(answer)
+                self._caller.took(self._number, answer)
         finally:
             self._caller.cancel(self._number)
 
@@ -126,6 +139,7 @@ class ResponseIterator:
                 is_last = not answer.more
                 for response in self._responses(answer):
                     yield response
+                self._caller.took(self._number, answer)
         finally:
             self._caller.cancel(self._number)
 

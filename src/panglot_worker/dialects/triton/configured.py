@@ -73,9 +73,8 @@ class Configuration(NamedTuple):
         names = ", ".join(tensor.name for tensor in self.inputs) or "none"
         raise ClientError("there is no input '%s'; there is %s" % (name[:80], names))
 
-    def for_model(self, name: str, array: Any) -> Any:
+    def for_model(self, tensor: ConfiguredTensor, array: Any) -> Any:
         """An input that was checked, in the shape that the model takes."""
-        tensor = self.wanted(name)
         return array if tensor.reshape is None else self._reshaped(array, tensor.dims, tensor.reshape)
 
     def for_client(self, name: str, array: Any) -> Any:

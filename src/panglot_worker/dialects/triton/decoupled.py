@@ -29,6 +29,8 @@ from panglot_worker.scripts.loading import script_traceback
 
 MOST_OPEN = 512
 """Requests that a worker has at once: those beyond wait in the server's queue."""
+LOOK_EVERY = 1.0
+"""Seconds after which who waits for a slow client looks again whether it holds up others."""
 LOST = "the model let go of its request and sent no last response"
 
 
@@ -42,6 +44,12 @@ class OpenCall:
         self.is_over = False
         """Whether it has its final reply. Only with the lock."""
         self.unwanted = False
+        self.is_held = False
+        """Whether its client reads more slowly than responses come."""
+        self.held_up = 0.0
+        """Seconds for which a thread that also answers others has waited for its client."""
+        self.sender = 0
+        """The thread that sent the last response; 0: there is none yet."""
         self._lock = threading.Lock()
         self._writer: Any = None
 
@@ -54,6 +62,9 @@ class OpenCall:
 
     def take(self, response: Any, last: bool) -> None:
         """Send a response, the end, or both. A failure to encode it is the request's end."""
+        self.sender = threading.get_ident()
+        if self.is_held:
+            self.server.wait_for_client(self)
         with self._lock:
             # Cancelled meanwhile, or failed: what the model still sends is dropped.
             if self.is_over:
@@ -84,6 +95,7 @@ class OpenCall:
     def cancel(self) -> None:
         """Nobody waits any more: the model is told when it asks, and the front has its slot back at once."""
         self.unwanted = True
+        self.server.pace(self.request.id, False)
         with self._lock:
             if self.is_over:
                 return
@@ -111,12 +123,19 @@ class DecoupledServer:
         self.rows = dialect.configuration.rows if dialect.configuration.shares else 1
         """The most rows of a call."""
         self.delay: float = dialect.configuration.delay
+        settings = dialect.package.settings
+        self.patience: float = float(settings.get("slow_reader", 0)) or float("inf")
+        """Seconds for which the client of one request may hold up others."""
+        self.longest_wait = float(settings.get("run_timeout", 60)) / 2
+        """Seconds for which a send waits at most: a call without a part for `run_timeout` is taken for a hung one."""
         self.open: Dict[int, OpenCall] = {}
         """All requests without a final reply. Only with `changed`."""
         self.waiting: Deque[OpenCall] = deque()
         self.lost: "queue.SimpleQueue[OpenCall]" = queue.SimpleQueue()
         self.changed = threading.Condition()
         self.executing = self.stopping = False
+        self.stands_still = False
+        """Whether `execute` itself waits for a client, so that the front tells what would be next."""
         self.error: Optional[BaseException] = None
 
     # What the front sends
@@ -158,6 +177,45 @@ class DecoupledServer:
             if call is not None:
                 call.cancel()
 
+    # Clients that read slowly
+
+    def pace(self, item_id: int, hold: bool) -> None:
+        """Note that the client of a request reads too slowly, or that nothing needs to wait for it any more."""
+        with self.changed:
+            call = self.open.get(item_id)
+            if call is not None:
+                call.is_held = hold
+                self.changed.notify_all()
+
+    def wait_for_client(self, call: OpenCall) -> None:
+        """Wait until the client of a request has read, is gone, or has held up others for too long."""
+        # A task that waited here would hold up all others.
+        if self.dialect.loop.is_here:
+            return
+        now = time.monotonic()
+        until = now + self.longest_wait
+        with self.changed:
+            executes = self.executing and threading.current_thread() is threading.main_thread()
+            if executes:
+                self.stands_still = True
+                self._tell_slots()
+            while call.is_held and not call.is_over and now < until and call.held_up < self.patience:
+                if self.error is not None:
+                    break
+                others = bool(self.waiting) if executes else self._shares_thread(call)
+                self.changed.wait(min(until - now, self.patience - call.held_up, LOOK_EVERY))
+                before, now = now, time.monotonic()
+                if others:
+                    call.held_up += now - before
+            if executes:
+                self.stands_still = False
+                self._tell_slots()
+
+    def _shares_thread(self, call: OpenCall) -> bool:
+        """Whether the present thread answers other requests too, or may be the one that will."""
+        senders = (0, threading.get_ident())
+        return any(other is not call and other.sender in senders for other in self.open.values())
+
     def _bury(self) -> None:
         """Answer the requests that the model has forgotten."""
         while True:
@@ -175,7 +233,7 @@ class DecoupledServer:
 
     def _tell_slots(self) -> None:
         """Have the front send what the model can begin now: nothing while `execute` runs, which may take its time."""
-        free = 0 if self.executing else self.rows
+        free = 0 if self.executing and not self.stands_still else self.rows
         self.dialect.change_slots(min(MOST_OPEN, len(self.open) + free))
 
     def end(self, why: str) -> None:
@@ -189,6 +247,7 @@ class DecoupledServer:
         """Run calls until the front says stop and none is left. Returns why it ended."""
         self.dialect.serving = self
         self.port.has_reader = True
+        self.port.on_pace = self.pace
         with self.changed:
             self._tell_slots()
         for work in (self._read, self._bury):

@@ -17,6 +17,11 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop: Any = None
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the loop's thread."""
+        return self._loop is not None and asyncio._get_running_loop() is self._loop
+
     def start(self, coroutine: Any) -> "Future[Any]":
         """Have a coroutine run on the loop, from any other thread."""
         if self._loop is None:

@@ -7,8 +7,10 @@ import os
 import sys
 from typing import Any, Callable, Dict, Optional, Tuple, Union, cast
 
+from panglot_worker.bodies.codec import ALWAYS_JSON
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.truss import answers, inputs, methods, schema, script
+from panglot_worker.dialects.truss.environment import Environment
 from panglot_worker.dialects.truss.flow import ConcurrentFlow, Flow, Unhandled
 from panglot_worker.dialects.truss.methods import OPENAI, REQUEST, Method
 from panglot_worker.dialects.truss.requests import Call, Incoming, Requests
@@ -33,6 +35,7 @@ class Truss(Dialect):
         self.kind: Any = None
         self.methods: Dict[str, Method] = {}
         self.schema: Optional[schema.Schema] = None
+        self.environment: Optional[Environment] = None
         self.at_once = False
         """Whether several requests run at once in this worker."""
         self.threads = False
@@ -46,7 +49,9 @@ class Truss(Dialect):
         progress("importing " + os.path.basename(self.package.script))
         self.module, self.kind = script.find(self.package)
         progress("constructing " + self.kind.__name__)
-        model = script.construct(self.kind, self.config)
+        model, told = script.construct(self.kind, self.config)
+        if hasattr(model, "setup_environment"):
+            self.environment = Environment(self, model, told)
         self.methods = methods.of_model(model, self.package.script)
         self.schema = schema.of_methods(self.methods)
         self.reader = inputs.Reader(self.limits, self.schema)
@@ -88,10 +93,16 @@ class Truss(Dialect):
             flow = ConcurrentFlow(self, main, requests, before, after, limit=limit, threads=self.threads)
         else:
             flow = Flow(self, main, requests, before, after)
+        preprocess: Optional[Callable[[Any], Any]] = flow.preprocess if before is not None else None
+        infer: Callable[[Any], Any] = flow.infer
+        if self.environment is not None:
+            # Both, since each may be in a worker of its own.
+            preprocess = self.environment.before(preprocess) if preprocess is not None else None
+            infer = self.environment.before(infer)
         return Stages(
             decode=self._decode_call if takes else self._decode_nothing if self.parses_nothing else self.reader.read,
-            preprocess=flow.preprocess if before is not None else None,
-            infer=flow.infer,
+            preprocess=preprocess,
+            infer=infer,
             postprocess=flow.postprocess if after is not None else None,
             encode=self.encode,
         )
@@ -129,6 +140,10 @@ class Truss(Dialect):
             "any_status": script.chooses_status(self.module),
         }
 
+    def result_function(self, request: Request) -> Any:
+        names = [name for name, route in OPENAI.items() if route == request.route] or ["postprocess", "predict"]
+        return next((self.methods[name].function for name in names if name in self.methods), None)
+
     # A request
 
     def _decode_call(self, request: Request) -> Call:
@@ -160,10 +175,11 @@ class Truss(Dialect):
 
     def encode(self, output: Any, request: Request) -> Answer:
         """The platform's answer to a result. Raises TypeError and EncodeError for what cannot be sent."""
-        if type(output) is Answer:
-            return output
-        if answers.is_response(output):
-            return answers.of_response(output)
+        if type(output) not in ALWAYS_JSON:
+            if type(output) is Answer:
+                return output
+            if answers.is_response(output):
+                return answers.of_response(output)
         if inputs.is_binary(request.content_type):
             return self.writer.write_binary(output)
         return self.writer.write(output)

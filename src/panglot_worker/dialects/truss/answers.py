@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any, AsyncIterator, Dict, List, Tuple
 
+from panglot_worker.bodies.codec import ALWAYS_JSON
 from panglot_worker.bodies.standard_json import StandardJson, numbers
 from panglot_worker.dialects.base import Answer, warned
 from panglot_worker.dialects.truss import binary, schema
@@ -58,10 +59,10 @@ class Writer:
 
     def write(self, value: Any) -> Answer:
         """A result as JSON. Raises TypeError and EncodeError."""
-        if schema.is_object(value):
+        if type(value) not in ALWAYS_JSON and schema.is_object(value):
             return Answer(JSON, self._limited(schema.written(value).encode("utf-8")))
         body, warning = self.json.encode(value)
-        return Answer(JSON, body, 200, warned(warning))
+        return Answer(JSON, body, 200, warned(warning)) if warning else Answer(JSON, body)
 
     def write_binary(self, value: Any) -> Answer:
         """A result as msgpack, bytes as they are. Raises TypeError and EncodeError."""

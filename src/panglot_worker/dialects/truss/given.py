@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any, Dict, Iterator
 
+from panglot_worker.dialects.truss import environment
 from panglot_worker.errors import ScriptError
 
 SECRETS = "/secrets"
 VARIABLE = "TRUSS_SECRET_"
-ENVIRONMENT = "/etc/b10_dynamic_config/environment"
 HUB_SECRET, HUB_VARIABLE = "hf_access_token", "HF_TOKEN"
 MISSING = """
 Secret '%s' not found. Please ensure that:
@@ -62,16 +61,6 @@ class LazyDataResolver:
         pass
 
 
-def environment() -> Any:
-    """The deployment's environment, where the platform tells of one; None elsewhere."""
-    try:
-        with open(ENVIRONMENT, encoding="utf-8") as file:
-            text = file.read()
-    except OSError:
-        return None
-    return json.loads(text) if text else None
-
-
 def arguments(kind: Any, config: Dict[str, Any]) -> Dict[str, Any]:
     """The arguments of the class: of all that the platform gives, what its signature takes. Raises ScriptError."""
     secrets = Secrets(config.get("secrets") or {})
@@ -85,7 +74,7 @@ def arguments(kind: Any, config: Dict[str, Any]) -> Dict[str, Any]:
         "data_dir": pathlib.Path("data"),
         "secrets": secrets,
         "lazy_data_resolver": LazyDataResolver(),
-        "environment": environment(),
+        "environment": environment.told(),
     }
     signature = inspect.signature(kind)
     takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())

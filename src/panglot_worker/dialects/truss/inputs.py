@@ -40,7 +40,7 @@ class Reader:
     def read(self, request: Request) -> Any:
         """The inputs of a request. Raises Refused."""
         value = self._binary(request.body) if is_binary(request.content_type) else self._json(request.body)
-        if request.head.route == ASYNC:
+        if request.route == ASYNC:
             # The front has seen that the field is there.
             value = value["model_input"]
         if self.validate is None:

@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, Tuple
 
 from panglot_worker.dialects.base import Package
-from panglot_worker.dialects.truss import given
+from panglot_worker.dialects.truss import environment, given
 from panglot_worker.errors import ScriptError, described
 from panglot_worker.scripts.loading import import_script
 
@@ -41,13 +41,13 @@ def find(package: Package) -> Tuple[Any, Any]:
     return module, kind
 
 
-def construct(kind: Any, config: Dict[str, Any]) -> Any:
-    """The model, with the arguments that its class takes, and told of its environment. Raises ScriptError."""
+def construct(kind: Any, config: Dict[str, Any]) -> Tuple[Any, Any]:
+    """The model, with the arguments that its class takes, and the environment it was told of. Raises ScriptError."""
     model = kind(**given.arguments(kind, config))
-    environment = given.environment()
-    if environment is not None and hasattr(model, "setup_environment"):
-        model.setup_environment(environment)
-    return model
+    told = environment.told()
+    if told is not None and hasattr(model, "setup_environment"):
+        model.setup_environment(told)
+    return model, told
 
 
 def load(model: Any, settled: Callable[[Any], Any], warn: Callable[[str], None]) -> None:

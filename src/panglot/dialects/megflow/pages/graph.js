@@ -1,7 +1,8 @@
 // The graph of a MegFlow package, with what passes through each node at this moment.
 
-import { byId, h, s, say } from "./dom.js";
+import { byId, h, s, say, scroller } from "./dom.js";
 import { feed } from "./feed.js";
+import { phrase, spoken } from "./language.js";
 import { get } from "./server.js";
 import { count, digits } from "./words.js";
 
@@ -77,7 +78,7 @@ class Drawing {
     this.boxes = new Map();
     this.edges = [];
     this.failures = new Map();
-    this.element = h("div", { class: "sheet scroll graph" });
+    this.element = scroller("sheet graph", phrase("graph"));
   }
 
   /** Lay the nodes out; once the reports tell where ports lead. */
@@ -99,7 +100,7 @@ class Drawing {
     const height = 2 * EDGE + tallest * (HIGH + DOWN) - DOWN + back;
     this.edges = edges.map((edge) => this.edge(edge, at, height));
     this.boxes = new Map(names.map((name) => [name, this.box(this.graph.nodes.get(name), at.get(name))]));
-    const drawing = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `A graph of ${names.length} nodes` },
+    const drawing = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": phrase("graph_of", { count: names.length }) },
       s("defs", {}, s("marker", { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0L8 4L0 8Z", class: "head" }))),
       this.edges.map((edge) => edge.group), [...this.boxes.values()].map((box) => box.group));
     this.element.replaceChildren(drawing);
@@ -124,7 +125,7 @@ class Drawing {
     const queue = s("rect", { x: 0, y: HIGH - 4, width: 0, height: 4, class: "full" });
     const group = s("g", { class: "node", transform: `translate(${x} ${y})` }, s("title", {}, name), s("rect", { width: WIDE, height: HIGH, rx: 10 }),
       s("text", { x: 12, y: 23, class: "title" }, short.length > 22 ? `${short.slice(0, 21)}…` : short),
-      s("text", { x: 12, y: 42, class: "type" }, shared ? `${type}, shared` : type), rate, queue);
+      s("text", { x: 12, y: 42, class: "type" }, shared ? phrase("shared_node", { type }) : type), rate, queue);
     return { group, rate, queue };
   }
 
@@ -143,7 +144,7 @@ class Drawing {
       const dead = !alive || (grown ? now : last) > now - RECENT;
       box.group.setAttribute("class", `node${dead ? " dead" : node?.blocked ? " blocked" : ""}`);
       const ports = inputs.length + Object.keys(node?.outputs ?? {}).length;
-      say(box.rate, alive && !ports ? "" : alive ? `${digits(passing)}/s${node?.instances > 1 ? ` × ${node.instances}` : ""}${node?.failures ? ` · ${count(node.failures)} failed` : ""}` : "not running");
+      say(box.rate, alive && !ports ? "" : alive ? `${phrase("per_second", { rate: digits(passing) })}${node?.instances > 1 ? ` × ${node.instances}` : ""}${node?.failures ? ` · ${phrase("node_failed", { count: node.failures })}` : ""}` : phrase("not_running"));
       box.queue.setAttribute("width", WIDE * Math.min(1, full));
     }
     for (const edge of this.edges) {
@@ -153,12 +154,12 @@ class Drawing {
   }
 }
 
-const title = h("h1", {}, "Graph");
-const note = h("p", { class: "hint" }, "Waiting for the first report of a worker.");
+const title = h("h1", {}, phrase("graph"));
+const note = h("p", { class: "hint" }, phrase("first_report"));
 const document_ = await get("graph");
 const drawing = new Drawing(document_);
 byId("main").replaceChildren(h("div", { class: "status" }, h("div", { class: "headline" }, title, note), drawing.element,
-  h("p", { class: "hint" }, "On each arrow: messages that wait, and how many may. A bar under a node shows how full its inputs are. Red: it failed within the last seconds, or its worker is not running. Amber: an input is nearly full.")));
+  h("p", { class: "hint" }, phrase("graph_about"))));
 drawing.draw([], true);
 
 let extra = { workers: [] };
@@ -166,16 +167,16 @@ let workers = [];
 feed((kind, value) => {
   if (kind === "lost") {
     drawing.draw(extra.workers[0]?.nodes ?? [], false);
-    say(note, "The server cannot be heard.");
+    say(note, phrase("server_lost"));
     return;
   }
   extra = value.extra ?? extra;
   workers = value.workers ?? workers;
   const state = byId("state");
   state.className = `state ${value.state}`;
-  say(state, value.state);
+  say(state, spoken("state", value.state));
   const alive = workers.some((worker) => worker.state === "ready" || worker.state === "retiring");
   const report = extra.workers[0];
   drawing.draw(report?.nodes ?? [], alive);
-  say(note, extra.workers.length > 1 ? `Of worker ${report.worker}; there are ${extra.workers.length}.` : `${document_.main}, once a second`);
+  say(note, extra.workers.length > 1 ? phrase("of_worker", { worker: report.worker, count: extra.workers.length }) : phrase("once_a_second", { graph: document_.main }));
 });

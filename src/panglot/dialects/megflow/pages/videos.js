@@ -4,6 +4,7 @@ import { DropZone } from "./dropzone.js";
 import { byId, h, newId, say } from "./dom.js";
 import { feed } from "./feed.js";
 import { written } from "./fields.js";
+import { phrase, spoken } from "./language.js";
 import { send } from "./sending.js";
 import { get } from "./server.js";
 import { count, digits, milliseconds } from "./words.js";
@@ -13,18 +14,18 @@ const ALIVE = ["opening", "running", "retrying"];
 
 // Starting
 
-const source = h("input", { type: "text", id: newId("source"), placeholder: "clip.mp4, or rtsp://camera/live", spellcheck: "false", autocomplete: "off" });
-const fps = h("input", { type: "number", id: newId("fps"), min: "0", step: "any", placeholder: "all" });
+const source = h("input", { type: "text", id: newId("source"), placeholder: phrase("source_example"), spellcheck: "false", autocomplete: "off" });
+const fps = h("input", { type: "number", id: newId("fps"), min: "0", step: "any", placeholder: phrase("all_frames") });
 const message = h("p", { class: "hint", role: "status" });
-const upload = new DropZone({ label: "a video", accept: "video/*" });
+const upload = new DropZone({ label: phrase("a_video"), accept: "video/*" });
 const form = h("form", { class: "sheet request", onsubmit: start },
-  h("h2", {}, "Start a stream"),
-  h("div", { class: "field" }, h("label", { class: "label", for: source.id }, "Path or address"), source,
-    h("p", { class: "hint" }, "A file below --uri-root, or an address the server may reach.")),
-  h("div", { class: "field" }, h("span", { class: "label" }, "or a video of your own"), upload.element),
-  h("div", { class: "field" }, h("label", { class: "label", for: fps.id }, "Frames per second", h("span", { class: "hint" }, " optional")), fps),
+  h("h2", {}, phrase("start_stream")),
+  h("div", { class: "field" }, h("label", { class: "label", for: source.id }, phrase("path_or_address")), source,
+    h("p", { class: "hint" }, phrase("source_about"))),
+  h("div", { class: "field" }, h("span", { class: "label" }, phrase("own_video")), upload.element),
+  h("div", { class: "field" }, h("label", { class: "label", for: fps.id }, phrase("frames_per_second")), fps),
   message,
-  h("div", { class: "runbar" }, h("button", { class: "primary" }, "Start")));
+  h("div", { class: "runbar" }, h("button", { class: "primary" }, phrase("start"))));
 
 async function start(event) {
   event.preventDefault();
@@ -35,11 +36,11 @@ async function start(event) {
     return;
   }
   if (!source.value) {
-    say(message, "Name a file or an address, or drop a video.");
+    say(message, phrase("name_source"));
     return;
   }
   const answer = await fetch(`start/${encodeURIComponent(source.value)}${query}`, { method: "POST" });
-  say(message, answer.ok ? "" : `${answer.status}: ${await answer.text() || "it cannot be started"}`);
+  say(message, answer.ok ? "" : `${answer.status}: ${await answer.text() || phrase("cannot_start")}`);
   if (answer.ok) renew();
 }
 
@@ -72,15 +73,15 @@ class Card {
     this.id = about.id;
     this.state = h("span", { class: "state" });
     this.reason = h("p", { class: "hint" });
-    this.figures = Object.fromEntries(["decoded/s", "analysed/s", "lag", "results", "dropped", "lost"].map((name) => [name, h("dd", {}, "–")]));
+    this.figures = Object.fromEntries(["decoded", "analysed", "lag", "results", "dropped", "lost"].map((name) => [name, h("dd", {}, "–")]));
     this.screen = h("div", { class: "screen" });
-    this.events = h("ol", { class: "events code", tabindex: "0", "aria-label": "Results" });
-    this.stopButton = h("button", { type: "button", class: "small", onclick: stop }, "Stop");
-    this.element = h("article", { class: "sheet stream", "aria-label": `Stream ${about.url}` },
+    this.events = h("ol", { class: "events code", tabindex: "0", "aria-label": phrase("results") });
+    this.stopButton = h("button", { type: "button", class: "small", onclick: stop }, phrase("stop"));
+    this.element = h("article", { class: "sheet stream", "aria-label": phrase("stream_of", { source: about.url }) },
       h("div", { class: "stream-head" }, h("h3", { class: "name" }, about.url), this.state, h("span", { class: "spacer" }), this.stopButton),
       this.reason,
       h("div", { class: "stream-body" }, this.screen, this.events),
-      h("dl", { class: "facts" }, Object.entries(this.figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))));
+      h("dl", { class: "facts" }, Object.entries(this.figures).map(([name, value]) => h("div", {}, h("dt", {}, phrase(`video_${name}`)), value))));
     this.refresh(about);
   }
 
@@ -95,10 +96,10 @@ class Card {
   refresh(about) {
     this.about = about;
     this.state.className = `state ${about.state}`;
-    say(this.state, about.state);
-    say(this.reason, about.error || (about.state === "finished" ? "It was played to its end." : about.state === "stopped" ? "It was stopped." : ""));
+    say(this.state, spoken("state", about.state));
+    say(this.reason, about.error || (about.state === "finished" ? phrase("played") : about.state === "stopped" ? phrase("was_stopped") : ""));
     const words = {
-      "decoded/s": about.decoded_fps === undefined ? "–" : digits(about.decoded_fps), "analysed/s": about.analysed_fps === undefined ? "–" : digits(about.analysed_fps),
+      decoded: about.decoded_fps === undefined ? "–" : digits(about.decoded_fps), analysed: about.analysed_fps === undefined ? "–" : digits(about.analysed_fps),
       lag: about.lag === undefined ? "–" : milliseconds(about.lag * 1000), results: count(about.results ?? 0),
       dropped: count((about.dropped ?? 0) + (about.results_dropped ?? 0)), lost: count(about.lost ?? 0),
     };
@@ -110,7 +111,7 @@ class Card {
   /** Look at a stream that runs: its picture as a film, its results as they come. */
   watch() {
     if (this.source || this.isUpload) return;
-    const film = h("img", { src: `preview/${this.id}.mjpeg`, alt: "The last frame that was analysed", onerror: () => film.classList.add("missing") });
+    const film = h("img", { src: `preview/${this.id}.mjpeg`, alt: phrase("last_frame"), onerror: () => film.classList.add("missing") });
     this.picture(film);
     this.source = new EventSource(`events/${this.id}`);
     for (const name of ["message", "state", "lost", "dropped", "gap", "end"]) {
@@ -126,7 +127,7 @@ class Card {
     this.source?.close();
     const film = this.screen.querySelector("img");
     if (this.source && film?.naturalWidth) {
-      const still = h("canvas", { width: film.naturalWidth, height: film.naturalHeight, role: "img", "aria-label": "The last frame that was analysed" });
+      const still = h("canvas", { width: film.naturalWidth, height: film.naturalHeight, role: "img", "aria-label": phrase("last_frame") });
       still.getContext("2d").drawImage(film, 0, 0);
       film.src = "data:,";
       this.picture(still);
@@ -150,8 +151,8 @@ class Card {
 const cards = new Map();
 const running = h("div", { class: "streams" });
 const over = h("div", { class: "streams" });
-const none = h("p", { class: "sheet empty" }, "No stream is running.");
-const overTitle = h("h2", {}, "Finished");
+const none = h("p", { class: "sheet empty" }, phrase("no_stream"));
+const overTitle = h("h2", { hidden: true }, phrase("finished"));
 
 async function renew() {
   const listed = await get("list");
@@ -187,7 +188,7 @@ async function stop(id) {
   renew();
 }
 
-byId("main").replaceChildren(h("h1", { class: "unseen" }, "Videos"), h("div", { class: "playground videos" }, h("div", { class: "left" }, form),
+byId("main").replaceChildren(h("h1", { class: "unseen" }, phrase("videos")), h("div", { class: "playground videos" }, h("div", { class: "left" }, form),
   h("div", { class: "right status" }, running, overTitle, over)));
 const rates = new Map();
 let states = "";
@@ -195,7 +196,7 @@ feed((kind, value) => {
   if (kind === "lost" || !value.extra) return;
   const state = byId("state");
   state.className = `state ${value.state}`;
-  say(state, value.state);
+  say(state, spoken("state", value.state));
   const streams = value.extra.workers.flatMap((worker) => worker.streams ?? []);
   for (const one of streams) {
     rates.set(one.id, one);

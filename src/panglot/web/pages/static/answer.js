@@ -1,30 +1,14 @@
 // An answer, shown by its kind.
 
-import { h, say, tabs } from "./dom.js";
+import { flagged, h, say, tabs } from "./dom.js";
+import { phrase, spoken } from "./language.js";
 import { markdown } from "./markdown.js";
-import { familyOf, inBase64, preview } from "./media.js";
+import { endingOf, familyOf, inBase64, isText, preview } from "./media.js";
 import { Exact, isNested, parse } from "./numbers.js";
 import { overlay } from "./overlay.js";
 import { labels, shapes } from "./shapes.js";
 import { bars, rowsOf, table, tree } from "./tree.js";
 import { bytes, percent } from "./words.js";
-
-/** What to do about a status, in a sentence. */
-const ADVICE = {
-  400: "The body could not be read. Compare it with the example, which Reset brings back.",
-  401: "Log in again: the page needs the server's token.",
-  403: "The server does not answer to this host name, or not to this page. See --allow-host and --cors-origin.",
-  404: "There is no such path on this server.",
-  405: "This path takes another method.",
-  408: "The server gave up waiting. Try again, or raise --timeout.",
-  413: "The body is too large. The server's limit is --max-body.",
-  415: "The server does not take this kind of body. Try another way to send it.",
-  422: "The script refused this input and says why. Change the input.",
-  429: "Too many requests are waiting. Try again in a moment.",
-  500: "The script failed on this input. The server's log has its traceback; with --dev the status page shows it too.",
-  503: "The server cannot take it now: it is loading, restarting its model, or busy. Try again in a moment.",
-  504: "No answer within the time allowed. Try a smaller input, or raise --timeout.",
-};
 
 /** The whole of a finished answer; `picture` is the one that was sent, if there was one. */
 export async function shown(answer, picture) {
@@ -33,19 +17,23 @@ export async function shown(answer, picture) {
   const text = isText(type) ? await answer.blob.text() : "";
   const value = parsed(text);
   if (answer.status >= 400) return failure(answer, value, text);
-  if (type === "text/html") return tabs("The answer as", [["Page", () => framed(text)], ["Source", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
-  if (type === "text/markdown") return tabs("The answer as", [["Text", () => markdown(text)], ["Source", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
-  if (type === "text/csv") return tabs("The answer as", [["Table", () => table(csv(text))], ["Source", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
-  if (familyOf(type)) return h("div", { class: "media" }, preview(new File([answer.blob], "answer", { type }), "The answer"), download(answer.blob, type));
+  if (type === "text/html") return tabs(phrase("answer_as"), [[phrase("view_page"), () => framed(text)], [phrase("view_source"), () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
+  if (type === "text/markdown") return tabs(phrase("answer_as"), [[phrase("view_text"), () => markdown(text)], [phrase("view_source"), () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
+  if (type === "text/csv") return tabs(phrase("answer_as"), [[phrase("view_table"), () => table(csv(text))], [phrase("view_source"), () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]]);
+  if (familyOf(type)) return h("div", { class: "media" }, preview(new File([answer.blob], "answer", { type }), phrase("the_answer")), download(answer, type));
   if (value !== undefined) return values(value, text, picture);
-  if (isText(type)) return h("pre", { class: "plain" }, text || "(nothing)");
-  return answer.blob.size ? download(answer.blob, type) : h("p", { class: "hint" }, "An empty answer.");
+  if (isText(type)) return h("pre", { class: "plain" }, text || phrase("nothing"));
+  return answer.blob.size ? download(answer, type) : h("p", { class: "hint" }, phrase("empty_answer"));
 }
 
-/** HTML in a frame that may do nothing: it runs no scripts and asks for nothing, and has styles of its own. */
+/** HTML in a frame that may do nothing: it runs no scripts and asks for nothing, and has styles of its own. It is as high as what is in it, within bounds. */
 function framed(text) {
-  const frame = h("iframe", { class: "framed", title: "The answer as a page", src: "pages/frame", sandbox: "allow-same-origin" });
-  frame.addEventListener("load", () => { frame.contentDocument.documentElement.innerHTML = text; });
+  const frame = h("iframe", { class: "framed", title: phrase("answer_as_page"), src: "pages/frame", sandbox: "allow-same-origin" });
+  frame.addEventListener("load", () => {
+    const page = frame.contentDocument.documentElement;
+    page.innerHTML = text;
+    frame.style.height = `${Math.min(Math.max(page.scrollHeight + 2, 120), 640)}px`;
+  });
   return frame;
 }
 
@@ -61,8 +49,6 @@ function csv(text) {
   return (values ?? []).map((row) => Object.fromEntries((names ?? []).map((name, place) => [name || String(place + 1), row[place]])));
 }
 
-const isText = (type) => !type || /^text\/|json|xml|javascript|x-www-form/.test(type);
-
 function parsed(text) {
   try {
     return text.trim() ? parse(text) : undefined;
@@ -77,15 +63,15 @@ function values(value, text, picture) {
   const scored = found.length ? [] : labels(value);
   const rows = rowsOf(value);
   const pictures = held(value);
-  if (found.length) views.push(["Picture", () => overlay(picture, found)]);
-  if (pictures.length) views.push(["Pictures", () => h("div", { class: "media" }, pictures.map((file) => preview(file, file.name)))]);
-  if (scored.length) views.push(["Labels", () => h("div", {}, headline(scored), bars(scored))]);
-  if (typeof value === "string") views.push(["Text", () => (isMarkdown(value) ? markdown(value) : h("pre", { class: "plain" }, value))]);
-  if (isFlat(value)) views.push(["Values", () => facts(value)]);
-  if (rows) views.push(["Table", () => table(rows)]);
-  views.push(["JSON", () => tree(value)]);
-  if (typeof value === "object") views.push(["Raw", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]);
-  return tabs("The answer as", views);
+  if (found.length) views.push([phrase("view_picture"), () => overlay(picture, found)]);
+  if (pictures.length) views.push([phrase("view_pictures"), () => h("div", { class: "media" }, pictures.map((file) => preview(file, file.name)))]);
+  if (scored.length) views.push([phrase("view_labels"), () => h("div", {}, headline(scored), bars(scored))]);
+  if (typeof value === "string") views.push([phrase("view_text"), () => (isMarkdown(value) ? markdown(value) : h("pre", { class: "plain" }, value))]);
+  if (isFlat(value)) views.push([phrase("view_values"), () => facts(value)]);
+  if (rows) views.push([phrase("view_table"), () => table(rows)]);
+  views.push([phrase("view_json"), () => tree(value)]);
+  if (typeof value === "object") views.push([phrase("view_raw"), () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]);
+  return tabs(phrase("answer_as"), views);
 }
 
 /** The best label, large, with its share. */
@@ -114,9 +100,9 @@ function held(value, found = [], depth = 0) {
   return found;
 }
 
-function download(blob, type) {
-  const ending = type.split("/")[1]?.replace(/[^a-z0-9]/g, "") || "bin";
-  return h("p", {}, h("a", { href: URL.createObjectURL(blob), download: `answer.${ending}` }, `Save the answer (${type || "bytes"}, ${bytes(blob.size)})`));
+function download({ blob, headers }, type) {
+  const [, named] = /filename="?([^";]+)/.exec(headers.get("content-disposition") ?? "") ?? [];
+  return h("p", {}, h("a", { href: URL.createObjectURL(blob), download: named ?? `answer.${endingOf(type)}` }, phrase("save_answer", { type: type || phrase("bytes"), size: bytes(blob.size) })));
 }
 
 /** The sentence of an error, in the shapes that the platforms have for it. */
@@ -125,22 +111,27 @@ function messageOf(value) {
   return value?.error?.message ?? value?.message ?? [value?.error, value?.error_msg, value?.msg, value?.err_msg].find((one) => typeof one === "string");
 }
 
+/** What to do about a status, in a sentence; where there is none for it, that of its family. */
+function advice(status) {
+  const [own, family] = [status, Math.floor(status / 100) * 100].map((one) => spoken("advice", one));
+  return own === status ? (family === status ? "" : family) : own;
+}
+
 function failure(answer, value, text) {
   const message = value === undefined ? undefined : messageOf(value);
   const traceback = answer.headers.get("x-panglot-error");
   const retry = answer.headers.get("retry-after");
-  const family = Math.floor(answer.status / 100) * 100;
   return h("div", { class: "failure", role: "alert" },
-    h("p", { class: "message" }, message ?? (text.slice(0, 4000) || `The server answered ${answer.status} and said nothing.`)),
+    h("p", { class: "message" }, message ?? (text.slice(0, 4000) || phrase("said_nothing", { status: String(answer.status) }))),
     traceback ? h("pre", { class: "plain code" }, traceback) : null,
-    h("p", { class: "hint" }, ADVICE[answer.status] ?? ADVICE[family] ?? "", retry ? ` The server asks to wait ${retry} s.` : ""),
-    value !== undefined && typeof value === "object" ? h("details", {}, h("summary", {}, "The whole answer"), tree(value)) : null);
+    h("p", { class: "hint" }, flagged(advice(answer.status)), retry ? ` ${phrase("asks_to_wait", { seconds: retry })}` : ""),
+    value !== undefined && typeof value === "object" ? h("details", {}, h("summary", {}, phrase("whole_answer")), tree(value)) : null);
 }
 
 /** A stream that broke off, and why, as far as the server tells it. */
 export function brokenOff({ message, lines }) {
   return h("div", { class: "failure", role: "alert" },
-    h("p", { class: "message" }, `The stream broke off: ${message || "the script failed while it wrote its answer"}`),
+    h("p", { class: "message" }, phrase("stream_broke", { message: message || phrase("script_failed_writing") })),
     lines ? h("pre", { class: "plain code" }, lines) : null);
 }
 
@@ -148,8 +139,8 @@ export function brokenOff({ message, lines }) {
 export function unsent(error) {
   const stopped = error.name === "AbortError";
   return h("div", { class: stopped ? "failure stopped" : "failure", role: "alert" },
-    h("p", { class: "message" }, stopped ? "Stopped." : error.message),
-    stopped || error instanceof TypeError === false ? null : h("p", { class: "hint" }, "The server cannot be reached, or it broke off. Is it still running?"));
+    h("p", { class: "message" }, stopped ? phrase("stopped_sentence") : error.message),
+    stopped || error instanceof TypeError === false ? null : h("p", { class: "hint" }, phrase("server_unreachable")));
 }
 
 /** A stream as it grows: text where its parts are pieces of text, else a list. */
@@ -165,14 +156,14 @@ export class Stream {
     const fresh = answer.parts.slice(this.count);
     this.count = answer.parts.length;
     for (const part of fresh) this.add(part);
-    if (answer.done && !this.count) say(this.text, "The stream ended without anything in it.");
+    if (answer.done && !this.count) say(this.text, phrase("stream_empty"));
     return this;
   }
 
   add({ event, data }) {
     if (event === "error" || data?.error?.message) {
       this.element.append(h("div", { class: "failure", role: "alert" },
-        h("p", { class: "message" }, messageOf(data) ?? "The stream broke off."), h("p", { class: "hint" }, "What came before stands above; nothing more comes. The server's log says where it failed.")));
+        h("p", { class: "message" }, messageOf(data) ?? phrase("stream_broke_off")), h("p", { class: "hint" }, phrase("stream_before"))));
       return;
     }
     const piece = event && event !== "message" ? null : textOf(data);

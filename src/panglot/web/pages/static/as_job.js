@@ -1,5 +1,6 @@
 // A request that the server runs as a job: its progress comes as events, its answer in the end.
 
+import { phrase } from "./language.js";
 import { send } from "./sending.js";
 
 /**
@@ -29,7 +30,7 @@ async function ended(place, signal, progressed) {
   for (let over = false; !over;) {
     let read = 0;
     await send({ method: "GET", path: `${place}/events`, headers: {}, body: { kind: "none" } }, signal, (answer) => {
-      if (answer.status >= 400) throw new Error(`the job cannot be followed: ${answer.status}`);
+      if (answer.status >= 400) throw new Error(phrase("job_not_followed", { status: String(answer.status) }));
       for (const { event, data } of answer.parts.slice(read)) {
         if (event === "progress") progressed(data);
         over ||= event === "end";

@@ -4,6 +4,7 @@ import { field, isFile, json, written } from "./fields.js";
 import { DropZone } from "./dropzone.js";
 import { base64, inBase64 } from "./media.js";
 import { h } from "./dom.js";
+import { phrase } from "./language.js";
 import { isNested, parse } from "./numbers.js";
 
 /** The editor of one way to make the body: `{element, read, write, zones}`. `read` gives a body, see `Body`. */
@@ -18,14 +19,14 @@ export function editor(way, changed) {
 
 function fileEditor(way, changed) {
   const accept = (way.type ?? "").replace(/\/.*/, (rest) => (/^(image|audio|video)/.test(way.type) ? "/*" : rest));
-  const zone = new DropZone({ label: "the body", accept, changed });
+  const zone = new DropZone({ label: phrase("body_label"), accept, changed });
   const write = (body) => { if (body.file) zone.set([body.file]); };
   function read() {
     const [file] = zone.files();
-    if (!file) throw new Error("Choose a file first.");
+    if (!file) throw new Error(phrase("choose_first"));
     return { kind: "file", file, type: file.type || (way.type?.includes("*") ? "application/octet-stream" : way.type) || "application/octet-stream" };
   }
-  return { element: h("div", { class: "field" }, h("span", { class: "label" }, "File"), zone.element), zones: [zone], read, write };
+  return { element: h("div", { class: "field" }, h("span", { class: "label" }, phrase("file")), zone.element), zones: [zone], read, write };
 }
 
 // Forms
@@ -47,7 +48,7 @@ function formEditor(way, changed) {
     const entries = [];
     for (const [name, one] of fields) {
       const value = one.read();
-      if (value === undefined && required.includes(name)) throw new Error(`${name} is missing.`);
+      if (value === undefined && required.includes(name)) throw new Error(phrase("is_missing", { name }));
       for (const single of [value].flat()) {
         if (single instanceof Blob) entries.push({ name, file: single });
         // A form cannot say null: what is left out is what the script takes for nothing.
@@ -98,7 +99,7 @@ function fieldsEditor(way, named, changed) {
     for (const [name, one] of fields) {
       const given = one.read();
       if (given === undefined || (Array.isArray(given) && one.zone && !given.length)) {
-        if (required.includes(name)) throw new Error(`${name} is missing.`);
+        if (required.includes(name)) throw new Error(phrase("is_missing", { name }));
       } else if (one.zone) {
         const files = [given].flat().map((file) => mark(marks, file, ""));
         value[name] = Array.isArray(given) ? files : files[0];
@@ -116,7 +117,7 @@ function fieldsEditor(way, named, changed) {
 }
 
 function mark(marks, file, prefix) {
-  const entry = { mark: `‹${file.name || "file"}${marks.length ? ` ${marks.length + 1}` : ""}›`, file, prefix };
+  const entry = { mark: `‹${file.name || phrase("file_ending")}${marks.length ? ` ${marks.length + 1}` : ""}›`, file, prefix };
   marks.push(entry);
   return entry.mark;
 }
@@ -132,11 +133,11 @@ function some(value, test) {
 function textEditor(way, changed) {
   const spots = [];
   const value = cut(way.value, "", spots);
-  const body = json({}, { name: "The body", changed });
+  const body = json({}, { name: phrase("the_body"), changed });
   body.control.rows = 8;
-  const label = h("label", { class: "label", for: body.id }, "JSON");
+  const label = h("label", { class: "label", for: body.id }, phrase("way_json"));
   const zones = spots.map((spot) => {
-    spot.zone = new DropZone({ label: spot.where || "the file", accept: spot.file && /^image/.test(spot.file.type) ? "image/*" : "", changed });
+    spot.zone = new DropZone({ label: spot.where || phrase("the_file"), accept: spot.file && /^image/.test(spot.file.type) ? "image/*" : "", changed });
     if (spot.file) spot.zone.set([spot.file]);
     return spot.zone;
   });
@@ -146,14 +147,14 @@ function textEditor(way, changed) {
     const marks = spots.filter((spot) => body.raw().includes(JSON.stringify(spot.mark)))
       .map((spot) => ({ mark: spot.mark, prefix: spot.prefix, file: spot.zone.files()[0], inline: spot.file && spot.zone.files()[0] === spot.file ? spot.inline : "" }));
     const missing = marks.find((entry) => !entry.file);
-    if (missing) throw new Error(`Choose the file for ${missing.mark} first.`);
+    if (missing) throw new Error(phrase("choose_file_for", { mark: missing.mark }));
     return { kind: "json", text: body.raw(), marks };
   }
   function write(given) {
     body.control.value = given.text;
     for (const entry of given.marks) spots.find((spot) => spot.mark === entry.mark)?.zone.set([entry.file]);
   }
-  const parts = spots.map((spot) => h("div", { class: "field" }, h("span", { class: "label" }, spot.mark, h("span", { class: "hint" }, ` in ${spot.where || "the body"}, as base64`)), spot.zone.element));
+  const parts = spots.map((spot) => h("div", { class: "field" }, h("span", { class: "label" }, spot.mark, h("span", { class: "hint" }, ` ${phrase("in_base64", { where: spot.where || phrase("body_label") })}`)), spot.zone.element));
   return {
     element: h("div", {}, parts, h("div", { class: "field" }, label, body.element)), zones, read, write,
     sample: (name, file) => spots.filter((spot) => spot.name === name && !spot.zone.files().length).forEach((spot) => spot.zone.set([file])),
@@ -164,7 +165,7 @@ function textEditor(way, changed) {
 function cut(value, where, spots) {
   const encoded = typeof value === "string" && value.length > 200 ? inBase64(value, `file${spots.length ? spots.length + 1 : ""}`) : null;
   if (encoded || (value && typeof value === "object" && "$file" in value)) {
-    const mine = `‹file${spots.length ? ` ${spots.length + 1}` : ""}›`;
+    const mine = `‹${phrase("file_ending")}${spots.length ? ` ${spots.length + 1}` : ""}›`;
     spots.push({ mark: mine, where, name: value.$file ?? "", prefix: encoded?.prefix ?? value.prefix, file: encoded?.file, inline: encoded ? value : "" });
     return mine;
   }

@@ -4,7 +4,8 @@ import { copyButton, h, say } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { tree } from "./tree.js";
 import { picturesOf, textOf } from "./conversations.js";
-import { count, digits, milliseconds, plural } from "./words.js";
+import { phrase } from "./language.js";
+import { digits, milliseconds } from "./words.js";
 
 /** A bubble. `actions` are `{retry, edit}`; what is missing there has no button. */
 export class Bubble {
@@ -14,10 +15,10 @@ export class Bubble {
     this.problem = h("div", { class: "hint wrong", role: "alert" });
     this.figures = h("span", { class: "hint figures-of" });
     this.buttons = h("span", { class: "bubble-buttons" }, copyButton(() => textOf(message.content)),
-      actions.edit ? h("button", { type: "button", class: "small", onclick: () => actions.edit(this) }, "Edit") : null,
-      actions.retry ? h("button", { type: "button", class: "small", onclick: () => actions.retry(this) }, "Retry") : null);
-    const who = message.role === "user" ? "You" : "Model";
-    this.element = h("li", { class: `bubble ${message.role}` }, h("span", { class: "unseen" }, `${who}: `), this.body, this.problem,
+      actions.edit ? h("button", { type: "button", class: "small", onclick: () => actions.edit(this) }, phrase("edit")) : null,
+      actions.retry ? h("button", { type: "button", class: "small", onclick: () => actions.retry(this) }, phrase("retry")) : null);
+    const who = message.role === "user" ? phrase("you_say") : phrase("model_says");
+    this.element = h("li", { class: `bubble ${message.role}` }, h("span", { class: "unseen" }, `${who} `), this.body, this.problem,
       h("div", { class: "bubble-foot" }, this.figures, this.buttons));
     this.show();
   }
@@ -30,10 +31,10 @@ export class Bubble {
   show() {
     const { message } = this;
     const text = textOf(message.content);
-    const pictures = picturesOf(message.content).map((address) => h("img", { src: address, alt: "Picture of the message" }));
+    const pictures = picturesOf(message.content).map((address) => h("img", { src: address, alt: phrase("picture_of_message") }));
     const words = message.role === "user" ? h("p", { class: "plain" }, text) : markdown(text);
-    const calls = message.tool_calls?.length ? h("div", { class: "calls" }, h("span", { class: "chip" }, "Tool calls"), tree(message.tool_calls)) : null;
-    const typing = message.pending && !text ? h("span", { class: "typing", role: "status" }, h("i"), h("i"), h("i"), h("span", { class: "unseen" }, "The model is writing")) : null;
+    const calls = message.tool_calls?.length ? h("div", { class: "calls" }, h("span", { class: "chip" }, phrase("tool_calls")), tree(message.tool_calls)) : null;
+    const typing = message.pending && !text ? h("span", { class: "typing", role: "status" }, h("i"), h("i"), h("i"), h("span", { class: "unseen" }, phrase("writing"))) : null;
     this.body.replaceChildren(...[...pictures, text || (!typing && !calls && !pictures.length && !message.error) ? words : null, calls, typing].filter(Boolean));
     say(this.problem, message.error ?? "");
     this.buttons.hidden = Boolean(message.pending);
@@ -44,12 +45,12 @@ export class Bubble {
 function figures({ role, pending, stopped, finish, times, usage }) {
   if (role === "user" || !times) return "";
   const tokens = usage?.completion_tokens;
-  const rate = tokens > 1 && times.took > times.first ? `${digits((1000 * tokens) / times.took)} tokens/s` : "";
+  const rate = tokens > 1 && times.took > times.first ? phrase("tokens_rate", { count: digits((1000 * tokens) / times.took) }) : "";
   return [
-    pending ? "" : stopped ? "stopped" : finish === "length" ? "cut at its longest" : "",
-    tokens === undefined ? "" : plural(tokens, "token"),
-    usage?.prompt_tokens === undefined ? "" : `${count(usage.prompt_tokens)} read`,
+    pending ? "" : stopped ? phrase("stopped") : finish === "length" ? phrase("cut_at_longest") : "",
+    tokens === undefined ? "" : phrase("tokens", { count: tokens }),
+    usage?.prompt_tokens === undefined ? "" : phrase("tokens_read", { count: usage.prompt_tokens }),
     times.took === undefined ? "" : `${milliseconds(times.took)}`,
-    times.first !== undefined && times.took - times.first > 50 ? `first word after ${milliseconds(times.first)}` : "", rate,
+    times.first !== undefined && times.took - times.first > 50 ? phrase("first_word", { time: milliseconds(times.first) }) : "", rate,
   ].filter(Boolean).join(" · ");
 }

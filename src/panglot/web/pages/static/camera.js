@@ -1,13 +1,14 @@
 // A picture from the camera.
 
 import { h } from "./dom.js";
+import { phrase } from "./language.js";
 
 /** Show what the camera sees until a picture is taken; null when it is not. */
 export async function picture() {
   const stream = await navigator.mediaDevices.getUserMedia({ video: true });
   const video = h("video", { autoplay: true, playsinline: true, ".muted": true, ".srcObject": stream });
-  const dialog = h("dialog", { class: "camera", "aria-label": "Camera" }, h("form", { method: "dialog" }, video,
-    h("p", { class: "buttons" }, h("button", { value: "" }, "Cancel"), h("button", { class: "primary", value: "take", autofocus: true }, "Take picture"))));
+  const dialog = h("dialog", { class: "camera", "aria-label": phrase("camera") }, h("form", { method: "dialog" }, video,
+    h("p", { class: "buttons" }, h("button", { value: "" }, phrase("cancel")), h("button", { class: "primary", value: "take", autofocus: true }, phrase("take_picture")))));
   document.body.append(dialog);
   dialog.showModal();
   await new Promise((resolve) => { dialog.onclose = resolve; });

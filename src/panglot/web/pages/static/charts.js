@@ -1,6 +1,7 @@
 // Small charts of the last ten minutes: lines or layers over time, without a layout that moves.
 
 import { h, s, say } from "./dom.js";
+import { phrase } from "./language.js";
 import { clock } from "./words.js";
 
 const [WIDTH, HEIGHT] = [600, 120];
@@ -20,13 +21,13 @@ export class Chart {
       onpointerleave: () => this.point(null),
     }, s("line", { x1: 0, x2: WIDTH, y1: HEIGHT - 0.5, y2: HEIGHT - 0.5, class: "grid", "vector-effect": "non-scaling-stroke" }), [...this.paths].reverse(), this.hair);
     this.scale = h("span", { class: "hint scale" });
-    this.start = h("span", {}, "1 min ago");
+    this.start = h("span", {});
     this.span = SHORTEST;
     this.element = h("section", { class: "sheet chart" },
       h("h2", {}, title, this.when),
       h("dl", { class: "legend" }, series.map((one, place) => h("div", {}, h("dt", {}, h("i", { class: `dot ${one.colour}` }), one.name), this.values[place]))),
       h("div", { class: "plot" }, this.drawing, this.scale),
-      h("p", { class: "hint ends", "aria-hidden": "true" }, this.start, h("span", {}, "now")));
+      h("p", { class: "hint ends", "aria-hidden": "true" }, this.start, h("span", {}, phrase("now"))));
   }
 
   /** Draw these samples, which are lists with the time first. */
@@ -44,7 +45,7 @@ export class Chart {
       path.setAttribute("d", trace(samples, (sample, row) => [x(sample), y(rows[row][place])], this.stacked));
     });
     say(this.scale, this.words(shared));
-    say(this.start, `${this.span / 60} min ago`);
+    say(this.start, phrase("minutes_ago", { count: this.span / 60 }));
     if (!this.pointed) this.tell(samples.at(-1), "");
   }
 
@@ -74,7 +75,7 @@ export class Chart {
     const nearest = this.samples.reduce((best, one) => (Math.abs(one[0] - when) < Math.abs(best[0] - when) ? one : best));
     this.hair.setAttribute("x1", WIDTH * share);
     this.hair.setAttribute("x2", WIDTH * share);
-    this.tell(nearest, ` at ${clock(nearest[0])}`);
+    this.tell(nearest, ` ${phrase("at_time", { time: clock(nearest[0]) })}`);
   }
 }
 
@@ -82,8 +83,8 @@ function trace(samples, at, closed) {
   if (!samples.length) return "";
   const points = samples.map((sample, row) => at(sample, row)).map(([x, y]) => (y === null ? "" : `${x.toFixed(1)} ${y.toFixed(1)}`));
   if (points.includes("")) {
-    // A value between two gaps is a point: a line to itself.
-    return points.join("L").split(/L{2,}/).map((run) => run.replace(/^L|L$/g, "")).filter(Boolean).map((run) => `M${run}${run.includes("L") ? "" : `L${run}`}`).join("");
+    // A value between two gaps is a short line, so that it is seen.
+    return points.join("L").split(/L{2,}/).map((run) => run.replace(/^L|L$/g, "")).filter(Boolean).map((run) => `M${run}${run.includes("L") ? "" : "m-2 0h4"}`).join("");
   }
   const line = `M${points.join("L")}`;
   return closed ? `${line}L${at(samples.at(-1), samples.length - 1)[0]} ${HEIGHT}L${at(samples[0], 0)[0]} ${HEIGHT}Z` : line;

@@ -2,14 +2,18 @@
 
 import { Bubble } from "./bubble.js";
 import { Conversations, textOf, titleOf } from "./conversations.js";
-import { copyButton, h, newId, say, tabs } from "./dom.js";
+import { copyButton, h, newId, s, say, tabs } from "./dom.js";
 import { field } from "./fields.js";
+import { phrase } from "./language.js";
 import { base64 } from "./media.js";
 import { parse } from "./numbers.js";
 import { reason, send } from "./sending.js";
 import { snippets } from "./snippets.js";
+import { bytes } from "./words.js";
 
 const LARGEST_PICTURE = 20e6;
+/** A frame with a hill and the sun, drawn as an outline. */
+const PICTURE = "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9a1 1 0 1 0 .01 0";
 const KNOWN = new Set(["model", "messages", "stream"]);
 
 /** The page of one model's chat: `heading` stands above the messages, `others` below the list of chats. */
@@ -22,38 +26,59 @@ export class Chat {
     this.stored = new Conversations(model.name);
     this.running = null;
     this.pictures = [];
-    this.list = h("ol", { class: "messages", "aria-live": "polite", "aria-label": "Messages" });
-    this.scroller = h("div", { class: "talk", tabindex: "0", role: "region", "aria-label": "Conversation" }, heading, this.list);
+    this.list = h("ol", { class: "messages", "aria-live": "polite", "aria-label": phrase("messages") });
+    this.scroller = h("div", { class: "talk", tabindex: "0", role: "region", "aria-label": phrase("conversation") }, heading, this.list);
+    this.suggestions = this.makeSuggestions();
+    this.scroller.append(this.suggestions);
     this.makeComposer();
     this.makeDrawer(document);
     this.history = h("ul", {});
-    this.chats = h("aside", { class: "chats", "aria-label": "Chats" },
-      h("button", { type: "button", class: "wide-button new-chat", onclick: () => this.open(this.stored.begin(this.conversation)) }, "New chat"), this.history, others);
+    this.title = h("span", { class: "chat-title" });
+    this.chats = h("aside", { class: "chats", "aria-label": phrase("chats") },
+      h("button", { type: "button", class: "wide-button new-chat", onclick: () => this.open(this.stored.begin(this.conversation)) }, phrase("new_chat")), this.history, others);
     this.chats.hidden = matchMedia("(max-width: 60rem)").matches;
-    const drawerButton = toggleButton("Settings", this.drawer, () => this.showCode());
-    const chatsButton = toggleButton("Chats", this.chats);
+    const drawerButton = toggleButton(phrase("settings"), this.drawer, () => { this.showCode(); this.scroll(true); });
+    const chatsButton = toggleButton(phrase("chats"), this.chats);
     chatsButton.classList.add("chats-button");
     this.element = h("div", { class: "chat" }, this.chats,
-      h("section", { class: "sheet conversation", "aria-label": `Chat with ${model.name}` },
-        h("div", { class: "chat-bar" }, chatsButton, h("span", { class: "spacer" }), drawerButton), this.scroller, this.composer),
+      h("section", { class: "sheet conversation", "aria-label": phrase("chat_with", { name: model.name }) },
+        h("div", { class: "chat-bar" }, chatsButton, this.title, drawerButton), this.scroller, this.composer),
       this.drawer);
     this.open(this.stored.all[0] ?? this.stored.begin());
   }
 
+  /** The examples of the package, as first messages to choose from. */
+  makeSuggestions() {
+    const entries = this.operation.examples.map((way) => ({ told: way.value?.messages ?? [], title: way.title }));
+    const said = (told, role) => textOf(told.filter((one) => one.role === role).at(-1)?.content).trim();
+    return h("ul", { class: "suggestions", "aria-label": phrase("examples") }, entries.filter(({ told }) => said(told, "user")).map(({ told, title }) =>
+      h("li", {}, h("button", { type: "button", title: title ?? null, onclick: () => this.suggest(said(told, "user"), said(told, "system")) }, said(told, "user").slice(0, 120)))));
+  }
+
+  suggest(text, system) {
+    if (system) {
+      this.system.value = system;
+      this.keepSettings();
+    }
+    this.input.value = text;
+    this.submit();
+  }
+
   makeComposer() {
     const id = newId("message");
-    this.input = h("textarea", { id, rows: 1, placeholder: "Write a message", "aria-label": "Message", onkeydown: (event) => this.key(event), oninput: () => this.ready() });
-    this.sendButton = h("button", { type: "submit", class: "primary" }, "Send");
-    this.stopButton = h("button", { type: "button", hidden: true, onclick: () => this.running?.abort() }, "Stop");
+    this.input = h("textarea", { id, rows: 1, placeholder: phrase("write_message"), "aria-label": phrase("message"), onkeydown: (event) => this.key(event), oninput: () => this.ready() });
+    this.sendButton = h("button", { type: "submit", class: "primary" }, phrase("send"));
+    this.stopButton = h("button", { type: "button", hidden: true, onclick: () => this.running?.abort() }, phrase("stop"));
     this.chosen = h("div", { class: "chosen" });
     this.problem = h("p", { class: "hint wrong", role: "alert" });
     const file = h("input", { type: "file", class: "unseen", id: newId("picture"), accept: "image/*", multiple: true, onchange: () => { this.add(file.files); file.value = ""; } });
-    const attach = this.takesPictures ? [h("label", { class: "button", for: file.id, title: "Add a picture" }, "Picture"), file] : null;
+    const attach = this.takesPictures ? [h("label", { class: "button attach", for: file.id, title: phrase("add_picture") }, s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: PICTURE })), h("span", { class: "unseen" }, phrase("picture"))), file] : null;
     this.composer = h("form", {
       class: "composer", novalidate: true, onsubmit: (event) => { event.preventDefault(); this.submit(); },
       ondragover: (event) => event.preventDefault(), ondrop: (event) => { event.preventDefault(); this.add(event.dataTransfer.files); },
       onpaste: (event) => this.add(event.clipboardData?.files ?? []),
-    }, this.chosen, this.problem, h("div", { class: "composer-row" }, attach, this.input, this.stopButton, this.sendButton));
+    }, this.chosen, this.problem, h("div", { class: "composer-row" }, attach, this.input, this.stopButton, this.sendButton),
+    h("p", { class: "hint chat-keys" }, phrase("chat_keys")));
   }
 
   makeDrawer(document) {
@@ -61,14 +86,14 @@ export class Chat {
     const properties = Object.entries(this.way.schema.properties ?? {}).filter(([name]) => !KNOWN.has(name));
     this.options = properties.map(([name, schema]) => [name, field(document, name, schema, { changed })]);
     const id = newId("system");
-    this.system = h("textarea", { id, rows: 3, oninput: changed, placeholder: "You are a helpful assistant." });
+    this.system = h("textarea", { id, rows: 3, oninput: changed, placeholder: phrase("system_example") });
     this.streams = h("input", { type: "checkbox", role: "switch", id: newId("stream"), ".checked": true });
     this.code = h("div", {});
-    this.drawer = h("aside", { class: "sheet drawer", "aria-label": "Settings", hidden: true },
-      h("h2", {}, "Settings"),
-      h("div", { class: "field" }, h("label", { class: "label", for: id }, "System prompt"), this.system),
-      h("div", { class: "field beside" }, this.streams, h("label", { for: this.streams.id }, "Stream the answer")),
-      this.options.map(([, one]) => one.element), h("h2", {}, "As code"), this.code);
+    this.drawer = h("aside", { class: "sheet drawer", "aria-label": phrase("settings"), hidden: true },
+      h("h2", {}, phrase("settings")),
+      h("div", { class: "field" }, h("label", { class: "label", for: id }, phrase("system_prompt")), this.system),
+      h("div", { class: "field beside" }, this.streams, h("label", { for: this.streams.id }, phrase("stream_answer"))),
+      this.options.map(([, one]) => one.element), h("h2", {}, phrase("as_code_short")), this.code);
   }
 
   // Conversations
@@ -84,6 +109,7 @@ export class Chat {
   }
 
   drawMessages() {
+    this.suggestions.hidden = this.conversation.messages.length > 0 || !this.suggestions.childElementCount;
     this.bubbles = this.conversation.messages.map((message) => this.bubble(message));
     this.list.replaceChildren(...this.bubbles.map((one) => one.element));
     this.scroll(true);
@@ -95,10 +121,11 @@ export class Chat {
   }
 
   drawHistory() {
+    this.title.textContent = this.conversation.messages.length ? titleOf(this.conversation) : "";
     this.history.replaceChildren(...this.stored.all.map((one) => {
       const title = titleOf(one);
       return h("li", {}, h("button", { type: "button", class: "past", "aria-current": one.id === this.conversation.id ? "true" : null, onclick: () => this.open(one) }, title),
-        h("button", { type: "button", class: "small", "aria-label": `Delete ${title}`, onclick: () => this.forget(one) }, "×"));
+        h("button", { type: "button", class: "small", "aria-label": phrase("delete", { name: title }), onclick: () => this.forget(one) }, "×"));
     }));
   }
 
@@ -145,7 +172,7 @@ export class Chat {
   async add(files) {
     const pictures = this.takesPictures ? [...files].filter((file) => file.type.startsWith("image/")) : [];
     for (const file of pictures) {
-      if (file.size > LARGEST_PICTURE) say(this.problem, `${file.name} is larger than 20 MB.`);
+      if (file.size > LARGEST_PICTURE) say(this.problem, phrase("larger_than", { name: file.name, size: bytes(LARGEST_PICTURE) }));
       else this.pictures.push({ name: file.name, url: `data:${file.type};base64,${await base64(file)}` });
     }
     this.drawPictures();
@@ -154,7 +181,7 @@ export class Chat {
 
   drawPictures() {
     this.chosen.replaceChildren(...this.pictures.map((one) => h("figure", {}, h("img", { src: one.url, alt: one.name }),
-      h("button", { type: "button", class: "small", "aria-label": `Remove ${one.name}`, onclick: () => { this.pictures = this.pictures.filter((other) => other !== one); this.drawPictures(); this.ready(); } }, "×"))));
+      h("button", { type: "button", class: "small", "aria-label": phrase("remove", { name: one.name }), onclick: () => { this.pictures = this.pictures.filter((other) => other !== one); this.drawPictures(); this.ready(); } }, "×"))));
   }
 
   submit() {
@@ -170,6 +197,7 @@ export class Chat {
   }
 
   append(message) {
+    this.suggestions.hidden = true;
     this.conversation.messages.push(message);
     const made = this.bubble(message);
     this.bubbles.push(made);
@@ -183,7 +211,7 @@ export class Chat {
     if (this.running) return;
     this.cut(bubble);
     this.input.value = textOf(bubble.message.content);
-    this.pictures = (Array.isArray(bubble.message.content) ? bubble.message.content : []).filter((part) => part.type === "image_url").map((part) => ({ name: "picture", url: part.image_url.url }));
+    this.pictures = (Array.isArray(bubble.message.content) ? bubble.message.content : []).filter((part) => part.type === "image_url").map((part) => ({ name: phrase("picture"), url: part.image_url.url }));
     this.drawPictures();
     this.ready();
     this.input.focus();
@@ -268,7 +296,7 @@ export class Chat {
   async problemOf(error, answer) {
     if (!(error instanceof TypeError)) return error.message;
     const why = answer ? await reason(answer) : null;
-    return why ? `The answer broke off: ${why.message || "the script failed"}` : "The server cannot be reached, or it broke off. Is it still running?";
+    return why ? phrase("answer_broke", { message: why.message || phrase("script_failed") }) : phrase("server_unreachable");
   }
 
   async finish(message, answer) {
@@ -278,7 +306,7 @@ export class Chat {
     try { value = parse(text); } catch { /* No JSON: the text itself is all there is to say. */ }
     const choice = value.choices?.[0];
     if (answer.status >= 400 || !choice) {
-      message.error = value.error?.message ?? (typeof value.error === "string" ? value.error : text.slice(0, 500) || `The server answered ${answer.status}.`);
+      message.error = value.error?.message ?? (typeof value.error === "string" ? value.error : text.slice(0, 500) || phrase("server_answered", { status: String(answer.status) }));
       return;
     }
     Object.assign(message, { content: choice.message?.content ?? "", finish: choice.finish_reason, usage: value.usage, times: { first: answer.took, took: answer.took } });
@@ -304,11 +332,11 @@ export class Chat {
     if (this.drawer.hidden) return;
     const body = this.body(this.given(true));
     while (body.messages.at(-1)?.role === "assistant") body.messages.pop();
-    if (!body.messages.some((one) => one.role === "user")) body.messages.push({ role: "user", content: "Hello" });
+    if (!body.messages.some((one) => one.role === "user")) body.messages.push({ role: "user", content: phrase("hello") });
     delete body.stream_options;
-    const code = snippets(this.request(body), this.base, this.about.token, Boolean(body.stream));
+    const code = snippets(this.request(body), { base: this.base, token: this.about.token, streams: Boolean(body.stream) });
     code.sort(([one], [other]) => Number(other.startsWith("openai")) - Number(one.startsWith("openai")));
-    this.code.replaceChildren(tabs("Language", code.map(([name, text]) => [name, () => h("div", { class: "snippet" }, copyButton(text), h("pre", { class: "plain code", "data-language": name, tabindex: "0" }, text))])));
+    this.code.replaceChildren(tabs(phrase("language"), code.map(([name, text]) => [name, () => h("div", { class: "snippet" }, copyButton(text), h("pre", { class: "plain code", "data-language": name, tabindex: "0" }, text))])));
   }
 }
 

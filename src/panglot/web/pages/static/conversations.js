@@ -1,5 +1,7 @@
 // Conversations, stored in this browser and nowhere else.
 
+import { phrase } from "./language.js";
+
 const MOST = 50;
 
 /** The conversations with one model, newest first: `{id, when, system, options, messages}`. */
@@ -46,7 +48,7 @@ export class Conversations {
 /** What a conversation is called: how it begins. */
 export function titleOf(conversation) {
   const first = conversation.messages.find((message) => message.role === "user");
-  return textOf(first?.content).trim().split("\n")[0].slice(0, 60) || "New chat";
+  return textOf(first?.content).trim().split("\n")[0].slice(0, 60) || phrase("new_chat");
 }
 
 /** The text of a message, whose content may be a list of parts. */

@@ -1,5 +1,7 @@
 // Elements, made of text. Nothing that a script, a file name or an error says is ever read as markup.
 
+import { phrase } from "./language.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element with attributes, listeners (`onclick`), properties (`.value`) and children; `null` children are left out. */
@@ -33,6 +35,9 @@ export function say(element, text) {
   if (element.textContent !== wanted) element.textContent = wanted;
 }
 
+/** A text of ours, with the flags in it as code that no line breaks. */
+export const flagged = (text) => text.split(/(--[a-z][a-z-]*(?: [A-Z]+)?)/).map((piece) => (piece.startsWith("--") ? h("code", { class: "flag" }, piece) : piece));
+
 export const byId = (id) => document.getElementById(id);
 
 let numbers = 0;
@@ -40,6 +45,9 @@ export const newId = (start) => `${start}-${++numbers}`;
 
 /** Put these into an element in place of what is there; what is missing of them is left out. */
 export const show = (element, ...children) => element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+
+/** An element that scrolls sideways where it is too wide, by the keyboard too. `label` is read aloud. */
+export const scroller = (classes, label, ...children) => h("div", { class: `${classes} scroll`.trim(), tabindex: "0", role: "group", "aria-label": label }, children);
 
 /** A row of tabs over panels. `entries` are `[name, make]`; a panel is made when it is first looked at. */
 export function tabs(label, entries) {
@@ -73,11 +81,11 @@ export function tabs(label, entries) {
 }
 
 /** A button that copies a text, and says so. */
-export function copyButton(text, label = "Copy") {
+export function copyButton(text, label = phrase("copy")) {
   const button = h("button", { type: "button", class: "small", onclick: copy }, label);
   async function copy() {
     await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
-    say(button, "Copied");
+    say(button, phrase("copied"));
     setTimeout(() => say(button, label), 1500);
   }
   return button;

@@ -2,6 +2,7 @@
 
 import { h, newId, say } from "./dom.js";
 import { picture } from "./camera.js";
+import { phrase } from "./language.js";
 import { preview } from "./media.js";
 import { bytes } from "./words.js";
 
@@ -23,15 +24,15 @@ export class DropZone {
     this.list = h("div", { class: "held" });
     const pictures = !accept || accept.startsWith("image/");
     const camera = pictures && navigator.mediaDevices?.getUserMedia
-      ? h("button", { type: "button", class: "small", onclick: () => this.photograph() }, "Camera") : null;
-    this.message = h("span", { class: "hint" }, "Drop or paste ", multiple ? "files" : "a file", " here");
+      ? h("button", { type: "button", class: "small", onclick: () => this.photograph() }, phrase("camera")) : null;
+    this.message = h("span", { class: "hint" }, multiple ? phrase("drop_files") : phrase("drop_file"));
     this.element = h("div", {
       class: "drop", ondragover: (event) => this.over(event, true), ondragleave: (event) => this.over(event, false),
       ondrop: (event) => { this.over(event, false); this.add(event.dataTransfer.files); },
     },
     this.list,
     h("div", { class: "drop-foot" }, this.message,
-      h("span", { class: "buttons" }, camera, h("label", { class: "button small", for: this.input.id }, "Choose", h("span", { class: "unseen" }, ` a file for ${label}`)), this.input)));
+      h("span", { class: "buttons" }, camera, h("label", { class: "button small", for: this.input.id }, phrase("choose"), h("span", { class: "unseen" }, ` ${phrase("choose_for", { name: label })}`)), this.input)));
   }
 
   over(event, inside) {
@@ -54,7 +55,7 @@ export class DropZone {
 
   entry(file, place) {
     const remove = h("button", {
-      type: "button", class: "small", "aria-label": `Remove ${file.name}`,
+      type: "button", class: "small", "aria-label": phrase("remove", { name: file.name }),
       onclick: () => this.set(this.held.filter((_, other) => other !== place)),
     }, "×");
     return h("figure", { class: "file" }, preview(file, file.name),
@@ -70,7 +71,7 @@ export class DropZone {
       const file = await picture();
       if (file) this.add([file]);
     } catch (error) {
-      say(this.message, `No camera: ${error.message}`);
+      say(this.message, phrase("no_camera", { message: error.message }));
     }
   }
 }

@@ -2,6 +2,7 @@
 
 import { DropZone } from "./dropzone.js";
 import { h, newId, say } from "./dom.js";
+import { phrase } from "./language.js";
 import { isNested, number as exactly, parse } from "./numbers.js";
 import { resolved } from "./server.js";
 
@@ -69,7 +70,7 @@ function choice(schema, { required, changed }) {
   // A choice that has a default, and cannot be null, always has a value.
   const always = !schema.nullable && (required || options.includes(schema.default));
   const control = h("select", { id, onchange: changed },
-    always ? null : h("option", { value: "" }, schema.nullable ? "none" : "–"),
+    always ? null : h("option", { value: "" }, schema.nullable ? phrase("none") : "–"),
     options.map((one, place) => h("option", { value: place + 1 }, String(one))));
   const write = (value) => { control.value = options.findIndex((one) => one === value || String(one) === value) + 1 || (always ? 1 : ""); };
   write(schema.default ?? undefined);
@@ -85,14 +86,15 @@ function toggle(schema, { changed }) {
   return { id, control, element: control, read: () => control.checked, write: (value) => { control.checked = value === true; } };
 }
 
-function number(schema, { name, changed }) {
+function number(schema, { name, required, changed }) {
   const id = newId("field");
+  const placeholder = required ? null : schema.nullable ? phrase("none") : phrase("unset");
   const [least, most] = [schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum];
   const bounded = Number.isFinite(least) && Number.isFinite(most);
   const step = schema.multipleOf ?? (schema.type === "integer" ? 1 : "any");
-  const control = h("input", { type: "number", id, min: least, max: most, step, ".value": schema.default ?? "", oninput: fromNumber });
+  const control = h("input", { type: "number", id, min: least, max: most, step, ".value": schema.default ?? "", placeholder, oninput: fromNumber });
   const slider = bounded ? h("input", {
-    type: "range", min: least, max: most, step: step === "any" ? (most - least) / 100 : step, "aria-label": `${name}, as a slider`, oninput: fromSlider,
+    type: "range", min: least, max: most, step: step === "any" ? (most - least) / 100 : step, "aria-label": phrase("as_slider", { name }), oninput: fromSlider,
     ".value": schema.default ?? least,
   }) : null;
   function fromNumber() { if (slider && control.value !== "") slider.value = control.value; changed(); }
@@ -138,7 +140,7 @@ export function json(schema, { name, changed }) {
     } catch (error) {
       say(wrong, error.message);
       if (quiet) return undefined;
-      throw new Error(`${name || "The body"} is not JSON: ${error.message}`);
+      throw new Error(phrase("not_json", { name: name || phrase("the_body"), message: error.message }));
     }
   }
   const write = (value) => { say(wrong, ""); control.value = value === undefined ? "" : written(value); };

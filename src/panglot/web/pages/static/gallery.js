@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { written } from "./fields.js";
+import { phrase } from "./language.js";
 
 /** All examples of the operations; `chosen` marks the one that the form was filled with. */
 export class Gallery {
@@ -9,8 +10,8 @@ export class Gallery {
     this.entries = operations.flatMap((operation) => operation.examples.map((way) => ({ operation, way })));
     this.buttons = this.entries.map(({ operation, way }) => h("button", { type: "button", onclick: () => choose(operation, way) },
       picture(way), h("span", { class: "excerpt" }, excerpt(way))));
-    this.element = h("section", { class: "gallery", hidden: this.entries.length < 2, "aria-label": "Examples" },
-      h("h2", {}, "Examples"), h("ul", {}, this.buttons.map((button) => h("li", {}, button))));
+    this.element = h("section", { class: "gallery", hidden: this.entries.length < 2, "aria-label": phrase("examples") },
+      h("h2", {}, phrase("examples")), h("ul", {}, this.buttons.map((button) => h("li", {}, button))));
   }
 
   chosen(way) {
@@ -36,5 +37,5 @@ function excerpt(way) {
     const texts = value && typeof value === "object" && !Array.isArray(value) ? Object.values(value).filter((one) => typeof one === "string") : [];
     return (typeof value === "string" ? value : (texts[0] ?? written(value))).slice(0, 80);
   }
-  return filesOf(way)[0] ?? Object.values(way.fields ?? {})[0] ?? "Example";
+  return filesOf(way)[0] ?? Object.values(way.fields ?? {})[0] ?? phrase("example");
 }

@@ -1,6 +1,7 @@
 // The first page of a server that has several models: what they are, how they are, and where to try them.
 
 import { byId, h, say } from "./dom.js";
+import { phrase, spoken } from "./language.js";
 import { get } from "./server.js";
 
 const EVERY = 2000;
@@ -16,7 +17,7 @@ export class Home {
   constructor(about) {
     this.left = new AbortController();
     this.list = h("ul", { class: "cards" });
-    this.element = h("div", { class: "home" }, h("div", { class: "lead-in" }, h("div", { class: "heading" }, h("h1", {}, "Models"))), this.list);
+    this.element = h("div", { class: "home" }, h("div", { class: "lead-in" }, h("div", { class: "heading" }, h("h1", {}, phrase("models")))), this.list);
     this.draw(about);
     const timer = setInterval(() => this.renew(), EVERY);
     this.left.signal.addEventListener("abort", () => clearInterval(timer));
@@ -27,7 +28,7 @@ export class Home {
     const about = await get("playground.json").catch(() => null);
     const state = byId("state");
     state.className = `state ${about ? about.state : "lost"}`;
-    say(state, about ? about.state : "The server cannot be heard");
+    say(state, about ? spoken("state", about.state) : phrase("server_lost"));
     if (about) this.draw(about);
   }
 
@@ -45,22 +46,22 @@ export class Home {
 function card(model) {
   const { title, lead } = described(model);
   const query = `?model=${encodeURIComponent(model.name)}`;
-  const facts = [model.dialect, model.versions.length > 1 ? `versions ${model.versions.join(", ")}` : ""].filter(Boolean).join(" · ");
+  const facts = [model.dialect, model.versions.length > 1 ? phrase("versions", { names: model.versions.join(", ") }) : ""].filter(Boolean).join(" · ");
   return h("li", { class: "sheet card", "data-model": model.name },
-    h("p", { class: "code name" }, model.name, h("span", { class: `state ${model.state}` }, model.state)),
+    h("p", { class: "code name" }, model.name, h("span", { class: `state ${model.state}` }, spoken("state", model.state))),
     h("h2", {}, h("a", { href: `./${query}`, id: `try-${model.name}` }, title)),
     lead ? h("p", { class: "lead" }, lead) : null,
     h("p", { class: "hint" }, facts),
     h("p", { class: "links" },
-      h("a", { class: "button primary", href: `./${query}`, "aria-label": `Try ${model.name}` }, "Try"),
-      h("a", { href: `docs${query}`, "aria-label": `API of ${model.name}` }, "API"),
-      h("a", { href: `status${query}`, "aria-label": `Status of ${model.name}` }, "Status")));
+      h("a", { class: "button primary", href: `./${query}`, "aria-label": phrase("try_model", { name: model.name }) }, phrase("try")),
+      h("a", { href: `docs${query}`, "aria-label": phrase("api_of", { name: model.name }) }, phrase("api")),
+      h("a", { href: `status${query}`, "aria-label": phrase("status_of", { name: model.name }) }, phrase("status"))));
 }
 
 /** A model of the server's folder that is not served. */
 function absent({ name, state, reason }) {
   const words = state.toLowerCase();
   return h("li", { class: "sheet card", "data-model": name },
-    h("p", { class: "code name" }, name, h("span", { class: `state ${words}` }, words)),
+    h("p", { class: "code name" }, name, h("span", { class: `state ${words}` }, spoken("state", words))),
     h("p", { class: "hint" }, reason));
 }

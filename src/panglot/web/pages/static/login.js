@@ -1,18 +1,19 @@
 // The page that asks for the token, in place of the one that was asked for.
 
-import { byId, h, say } from "./dom.js";
+import { byId, flagged, h, say } from "./dom.js";
+import { phrase } from "./language.js";
 
 const field = h("input", {
   type: "password", id: "token", name: "token", autocomplete: "current-password", required: true, spellcheck: "false",
   "aria-describedby": "why",
 });
-const why = h("p", { class: "hint", id: "why", role: "status" }, "The one that the server was started with, in PANGLOT_TOKEN or --token-file.");
+const why = h("p", { class: "hint", id: "why", role: "status" }, flagged(phrase("which_token")));
 const form = h("form", { class: "sheet login", onsubmit: enter },
-  h("h1", {}, "Log in"),
-  h("label", { for: "token" }, "Token"),
+  h("h1", {}, phrase("log_in")),
+  h("label", { for: "token" }, phrase("token")),
   field,
   why,
-  h("button", { class: "primary" }, "Log in"));
+  h("button", { class: "primary" }, phrase("log_in")));
 
 async function enter(event) {
   event.preventDefault();
@@ -22,7 +23,7 @@ async function enter(event) {
     return;
   }
   form.classList.add("wrong");
-  say(why, answer.status === 401 ? "That is not the token." : `The server answered ${answer.status}.`);
+  say(why, answer.status === 401 ? phrase("wrong_token") : phrase("server_answered", { status: String(answer.status) }));
   field.select();
 }
 

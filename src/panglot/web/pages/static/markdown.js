@@ -1,7 +1,8 @@
 // Markdown as elements. Text never becomes markup: every piece of it is a text node, and links lead to the web or to mail.
 
 import { colored } from "./coloring.js";
-import { copyButton, h } from "./dom.js";
+import { copyButton, h, scroller } from "./dom.js";
+import { phrase } from "./language.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
@@ -9,6 +10,7 @@ const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const TASK = /^\[([ xX])\]\s+/;
 const DEEPEST = 8;
 
 /** The elements of a text in Markdown. */
@@ -63,8 +65,8 @@ function fenced(lines, at, [, marks, language]) {
 
 /** Code with its language and a button that copies it. */
 export function codeBlock(code, language) {
-  return h("div", { class: "fenced" }, h("div", { class: "fenced-head" }, h("span", {}, language || "text"), copyButton(code)),
-    h("pre", { tabindex: "0", "aria-label": `Code, ${language || "text"}` }, h("code", {}, colored(code, language))));
+  return h("div", { class: "fenced" }, h("div", { class: "fenced-head" }, h("span", {}, language || phrase("plain_text")), copyButton(code)),
+    h("pre", { tabindex: "0", "aria-label": phrase("code_in", { language: language || phrase("plain_text") }) }, h("code", {}, colored(code, language))));
 }
 
 function list(lines, at, depth) {
@@ -78,9 +80,11 @@ function list(lines, at, depth) {
     const inside = item[1].length + item[2].length + 1;
     const end = until(lines, next + 1, (line) => line.trim() && !line.startsWith(" ".repeat(Math.min(inside, indent.length + 2))) && (ITEM.test(line) || startsBlock(line) || !lines[lines.indexOf(line, next) - 1]?.trim()));
     const body = [item[3], ...lines.slice(next + 1, end).map((line) => line.replace(new RegExp(`^ {0,${inside}}`), ""))];
+    const task = TASK.exec(body[0])?.[1];
+    if (task) body[0] = body[0].replace(TASK, task === " " ? "☐ " : "☑ ");
     const made = blocks(body, depth + 1);
     // An item of one paragraph is that line, not a paragraph of its own.
-    items.push(h("li", {}, made[0]?.tagName === "P" ? [...made[0].childNodes] : made[0], made.slice(1)));
+    items.push(h("li", { class: task ? "task" : null }, made[0]?.tagName === "P" ? [...made[0].childNodes] : made[0], made.slice(1)));
     next = end;
   }
   const start = ordered ? Number.parseInt(mark, 10) : 1;
@@ -92,12 +96,14 @@ function table(lines, at) {
   const sides = cells(lines[at + 1]).map((cell) => (/^:.*:$/.test(cell) ? "centre" : /:$/.test(cell) ? "number" : null));
   const end = until(lines, at + 2, (line) => !line.includes("|"));
   const row = (line, tag) => h("tr", {}, cells(line).slice(0, sides.length).map((cell, place) => h(tag, { class: sides[place], scope: tag === "th" ? "col" : null }, inline(cell))));
-  return [h("div", { class: "scroll" }, h("table", {}, h("thead", {}, row(lines[at], "th")), h("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td"))))), end];
+  return [scroller("", phrase("view_table"), h("table", {}, h("thead", {}, row(lines[at], "th")), h("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td"))))), end];
 }
 
 // Inside of a line
 
+const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", "#39": "'", nbsp: "\u00a0" };
 const SPANS = [
+  [/&(amp|lt|gt|quot|apos|#39|nbsp);/, ([, name]) => ENTITIES[name]],
   [/\\([\\`*_{}[\]()#+\-.!~>|])/, ([, character]) => character],
   [/(`+)([^`]|[^`][^]*?[^`])\1(?!`)/, ([, , code]) => h("code", {}, code.trim())],
   [/!?\[([^\]]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)/, ([, words, address]) => link(address, inline(words || address))],
@@ -106,7 +112,7 @@ const SPANS = [
   [/\*\*(?=\S)([^]*?\S)\*\*(?!\*)/, ([, words]) => h("strong", {}, inline(words))],
   [/__(?=\S)([^]*?\S)__(?!\w)/, ([, words]) => h("strong", {}, inline(words))],
   [/~~(?=\S)([^]*?\S)~~/, ([, words]) => h("s", {}, inline(words))],
-  [/\*(?=[^\s*])([^*]*?[^\s*])\*(?!\*)/, ([, words]) => h("em", {}, inline(words))],
+  [/\*(?=[^\s*])((?:[^*]|\*\*[^*]+\*\*)+?)(?<!\s)\*(?!\*)/, ([, words]) => h("em", {}, inline(words))],
   [/(?<!\w)_(?=[^\s_])([^_]*?[^\s_])_(?!\w)/, ([, words]) => h("em", {}, inline(words))],
 ];
 

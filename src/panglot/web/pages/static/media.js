@@ -1,6 +1,7 @@
 // Pictures, sounds and films, of files that were chosen and of answers.
 
 import { h } from "./dom.js";
+import { phrase } from "./language.js";
 
 const FAMILIES = { "image/": "img", "audio/": "audio", "video/": "video" };
 const SHOWN = /^image\/(png|jpe?g|gif|webp|avif|bmp|svg\+xml|x-icon)$/;
@@ -15,14 +16,20 @@ export function familyOf(type) {
 export function preview(file, name) {
   const family = familyOf(file.type);
   const ending = (file.name ?? "").split(".").slice(1).pop() ?? "";
-  if (!family) return h("span", { class: "ending", "aria-hidden": "true" }, ending.slice(0, 5) || "file");
+  if (!family) return h("span", { class: "ending", "aria-hidden": "true" }, ending.slice(0, 5) || phrase("file_ending"));
   const address = URL.createObjectURL(file);
   if (family === "img") {
-    const image = h("img", { src: address, alt: name, onerror: () => image.replaceWith(h("p", { class: "hint wrong broken", role: "alert" }, "This picture is broken: no browser can show it.")) });
+    const image = h("img", { src: address, alt: name, onerror: () => image.replaceWith(h("p", { class: "hint wrong broken", role: "alert" }, phrase("broken_picture"))) });
     return image;
   }
   return h(family, { src: address, controls: true, "aria-label": name });
 }
+
+/** Whether an answer of this type is read as text. */
+export const isText = (type) => !type || /^text\/|json|xml|javascript|x-www-form/.test(type);
+
+/** The ending of a file of this type. */
+export const endingOf = (type) => type.split("/")[1]?.replace(/^(x-|vnd\.)/, "").replace(/\+.*$/, "").replace(/^(octet-stream|mpeg)$/, (name) => ({ "octet-stream": "bin", mpeg: "mp3" }[name])).replace(/[^a-z0-9]/g, "") || "bin";
 
 const MAGIC = [
   ["iVBORw0KGgo", "image/png", "png"], ["/9j/", "image/jpeg", "jpg"], ["R0lGOD", "image/gif", "gif"],

@@ -1,5 +1,6 @@
 // What can be asked of the server: the operations of /openapi.json, each with the ways its body may be made.
 
+import { phrase } from "./language.js";
 import { isNested } from "./numbers.js";
 import { resolved } from "./server.js";
 
@@ -56,7 +57,7 @@ function ways(document, about, requests, model) {
     const kind = type === JSON_TYPE ? "json" : type === FORM ? "form" : "file";
     if (found.some((way) => way.kind === kind)) continue;
     const schema = fielded(document, media.schema);
-    const way = { label: labels[kind], kind, type, schema, document, fields: {}, files: {}, ...pathOf(requests) };
+    const way = { label: labelOf(kind), kind, type, schema, document, fields: {}, files: {}, ...pathOf(requests) };
     if (kind === "json") way.value = media.example ?? schema.example ?? sketch(document, schema);
     if (kind === "form") way.encoding = media.encoding ?? {};
     found.push(way);
@@ -66,7 +67,7 @@ function ways(document, about, requests, model) {
 
 const pathOf = (requests) => ({ path: requests[0]?.path, headers: requests[0]?.headers ?? {} });
 
-const labels = { json: "JSON", form: "Form", file: "File" };
+const labelOf = (kind) => phrase(`way_${kind}`);
 
 /** A way that begins with a request which is known to make sense. */
 function begun(document, request, content) {
@@ -74,7 +75,7 @@ function begun(document, request, content) {
   const media = Object.fromEntries(content);
   const about = kind === "json" ? media[JSON_TYPE] : kind === "form" ? media[FORM] : (media[type] ?? content[0]?.[1]);
   return {
-    label: labels[kind] ?? "", document, schema: fielded(document, about?.schema, request.body.value), encoding: about?.encoding ?? {},
+    label: labelOf(kind), document, schema: fielded(document, about?.schema, request.body.value), encoding: about?.encoding ?? {},
     ...request.body, path: request.path, headers: request.headers,
     files: kind === "file" ? { "": [request.body.file] } : (request.body.files ?? {}),
   };

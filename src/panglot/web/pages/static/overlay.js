@@ -1,8 +1,12 @@
 // Shapes of an answer, drawn over the picture that was sent.
 
 import { h, s } from "./dom.js";
+import { phrase } from "./language.js";
 import { isRelative } from "./shapes.js";
-import { digits } from "./words.js";
+import { digits, percent } from "./words.js";
+
+/** A score as people read it: per cent where it is a share. */
+const scored = (score) => (score >= 0 && score <= 1 ? percent(score) : digits(score));
 
 const COLOURS = 8;
 const [LEAST, HIGHEST] = [400, 520];
@@ -21,7 +25,7 @@ export function overlay(picture, found) {
     stage.classList.toggle("coarse", width < LEAST / 3);
     const scale = isRelative(found) ? [width, height] : [1, 1];
     const groups = found.map((shape) => s("g", { class: colour(shape) }, drawn(shape, scale, [width, height])));
-    stage.append(s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${found.length} found`, preserveAspectRatio: "none" }, groups));
+    stage.append(s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": phrase("found", { count: found.length }), preserveAspectRatio: "none" }, groups));
     const rows = found.map((shape, place) => [shape, groups[place]]).filter(([shape]) => !shape.together);
     list.replaceChildren(...rows.map(([shape, group]) => row(shape, group, colour(shape))));
   });
@@ -31,7 +35,7 @@ export function overlay(picture, found) {
 function row(shape, group, colour) {
   const mark = (on) => () => group.classList.toggle("marked", on);
   return h("li", { onpointerenter: mark(true), onpointerleave: mark(false) }, h("i", { class: `dot ${colour}` }),
-    h("span", { class: "name" }, shape.label || shape.kind), shape.score === null ? null : h("span", { class: "number" }, digits(shape.score)));
+    h("span", { class: "name" }, shape.label || shape.kind), shape.score === null ? null : h("span", { class: "number" }, scored(shape.score)));
 }
 
 function drawn(shape, [across, down], [width, height]) {
@@ -52,7 +56,7 @@ function drawn(shape, [across, down], [width, height]) {
 function caption(shape, x, y, unit) {
   if (!shape.label) return null;
   const size = unit * 3.4;
-  const words = shape.score === null ? shape.label : `${shape.label} ${digits(shape.score)}`;
+  const words = shape.score === null ? shape.label : `${shape.label} ${scored(shape.score)}`;
   return s("text", { x: x + unit * 0.6, y: Math.max(size, y - unit * 0.8), "font-size": size, "stroke-width": size / 5 }, words);
 }
 

@@ -6,9 +6,10 @@ import { editor, pictureOf } from "./body.js";
 import { byId, copyButton, h, newId, say, show, tabs } from "./dom.js";
 import { Gallery } from "./gallery.js";
 import { described, Home } from "./home.js";
+import { phrase, spoken } from "./language.js";
 import { linked, linkOf } from "./linking.js";
 import { matches, operations } from "./operations.js";
-import { progressBar } from "./progress.js";
+import { follow, newRequestId, progressBar } from "./progress.js";
 import { reason, send, timings } from "./sending.js";
 import { chatOf } from "./talking.js";
 import { get } from "./server.js";
@@ -25,6 +26,7 @@ class Playground {
     this.about = about;
     this.model = model;
     this.operations = operations(document, model);
+    this.client = { start: model.start, path: `${model.start}${document["x-panglot"]?.path}` };
     this.running = null;
     this.left = new AbortController();
     this.samples = new Map();
@@ -33,23 +35,23 @@ class Playground {
     this.gallery = new Gallery(this.operations, (operation, way) => this.choose(operation, way));
     this.about_route = h("p", { class: "hint summary" });
     this.parameters = h("div", {});
-    this.ways = h("div", { class: "segments", role: "group", "aria-label": "How to send it" });
+    this.ways = h("div", { class: "segments", role: "group", "aria-label": phrase("how_to_send") });
     this.place = h("div", { class: "body" });
     this.problem = h("p", { class: "hint wrong", role: "alert" });
-    this.runButton = h("button", { class: "primary", type: "submit", title: "Ctrl-Enter" }, "Run");
-    this.stopButton = h("button", { type: "button", onclick: () => this.running?.abort(), hidden: true }, "Stop");
-    this.form = h("form", { class: "sheet request", novalidate: true, "aria-label": "Request", onsubmit: (event) => { event.preventDefault(); this.run(); } },
+    this.runButton = h("button", { class: "primary", type: "submit", title: "Ctrl-Enter" }, phrase("run"));
+    this.stopButton = h("button", { type: "button", onclick: () => this.running?.abort(), hidden: true }, phrase("stop"));
+    this.form = h("form", { class: "sheet request", novalidate: true, "aria-label": phrase("request"), onsubmit: (event) => { event.preventDefault(); this.run(); } },
       this.about_route, this.parameters, this.place, this.problem,
       h("div", { class: "runbar" }, this.runButton, this.stopButton, this.makeJobChoice(),
         h("span", { class: "spacer" }),
-        h("button", { type: "button", class: "small", onclick: () => this.choose(this.operation, this.way) }, "Reset"),
-        copyButton(() => this.link(), "Copy link")),
+        h("button", { type: "button", class: "small", onclick: () => this.choose(this.operation, this.way) }, phrase("reset")),
+        copyButton(() => this.link(), phrase("copy_link"))),
       this.operations.some((one) => one.ways.length > 1) || this.operations.length > 1
-        ? h("details", { class: "advanced" }, h("summary", {}, "Advanced: routes and forms of the request"), this.chooser.element, this.ways) : h("div", {}, this.chooser.element));
+        ? h("details", { class: "advanced" }, h("summary", {}, phrase("advanced")), this.chooser.element, this.ways) : h("div", {}, this.chooser.element));
     this.clock = h("p", { class: "clock", role: "timer", hidden: true });
     this.result = h("div", { class: "result" }, empty());
     this.foot = h("div", { class: "foot" });
-    this.answer = h("section", { class: "sheet answer", "aria-label": "Answer" }, this.clock, this.result, this.foot);
+    this.answer = h("section", { class: "sheet answer", "aria-label": phrase("answer") }, this.clock, this.result, this.foot);
     const { signal } = this.left;
     window.document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(); } }, { signal });
     window.document.addEventListener("paste", (event) => this.paste(event), { signal });
@@ -58,14 +60,14 @@ class Playground {
   /** A box for requests that take long: as a job, a script that reports its progress is seen working. */
   makeJobChoice() {
     this.asJob = h("input", { type: "checkbox" });
-    return h("label", { class: "hint as-job", title: "The server runs it when a worker is free. Shows the progress that the script reports." }, this.asJob, " as a job");
+    return h("label", { class: "hint as-job", title: phrase("as_job_about") }, this.asJob, ` ${phrase("as_job")}`);
   }
 
   makeChooser() {
     const id = newId("operation");
     const select = h("select", { id, onchange: () => this.choose(this.operations[select.value]) },
       this.operations.map((one, place) => h("option", { value: place }, one.id)));
-    const label = h("label", { class: "unseen", for: id }, "Route");
+    const label = h("label", { class: "unseen", for: id }, phrase("route"));
     const only = h("p", { class: "route code" }, this.operations[0]?.id ?? "");
     return { select, element: this.operations.length > 1 ? h("div", { class: "chooser" }, label, select) : only };
   }
@@ -165,7 +167,7 @@ class Playground {
   link() {
     try {
       const link = linkOf(this.request());
-      if (!link) this.problemIs("This request is too large for a link, or holds files.");
+      if (!link) this.problemIs(phrase("too_large_for_link"));
       return link || location.href;
     } catch (error) {
       this.problemIs(error.message);
@@ -203,6 +205,7 @@ class Playground {
     this.busy(true);
     const attempt = { request, answer: null, error: null };
     const stream = new Stream();
+    const over = new AbortController();
     try {
       const { signal } = this.running;
       const heard = (answer) => {
@@ -212,21 +215,30 @@ class Playground {
       const progressed = (reported) => this.result.replaceChildren(h("p", { class: "reported" }, progressBar(reported)));
       attempt.answer = this.asJob.checked
         ? await sendAsJob(request, signal, heard, progressed, this.model.max_body)
-        : await send(request, signal, heard, this.model.max_body);
+        : await this.sendAndFollow(request, signal, heard, progressed, over);
     } catch (error) {
       attempt.error = error;
       if (error.name !== "AbortError" && attempt.answer) attempt.reason = await reason(attempt.answer);
     }
+    over.abort();
     this.running = null;
     this.busy(false);
     this.tries.add(attempt);
     await this.show(attempt, stream);
   }
 
+  /** Send a request, and show how far it is until its answer begins. */
+  sendAndFollow(request, signal, heard, progressed, over) {
+    const id = newRequestId();
+    follow(id, over.signal, progressed);
+    const begun = (answer) => { over.abort(); heard(answer); };
+    return send({ ...request, headers: { ...request.headers, "x-request-id": id } }, signal, begun, this.model.max_body);
+  }
+
   busy(on) {
     this.runButton.disabled = on;
     this.stopButton.hidden = !on;
-    say(this.runButton, on ? "Running…" : "Run");
+    say(this.runButton, on ? phrase("running") : phrase("run"));
     clearInterval(this.ticking);
     this.clock.hidden = !on;
     if (on) {
@@ -236,6 +248,7 @@ class Playground {
       this.ticking = setInterval(tick, 100);
     }
     this.answer.classList.toggle("busy", on);
+    this.form.classList.toggle("busy", on);
     this.answer.setAttribute("aria-busy", on);
   }
 
@@ -251,16 +264,16 @@ class Playground {
 
   about_answer(request, answer, error) {
     const streams = Boolean(answer?.parts.length);
-    const code = snippets(request, BASE, this.about.token, streams);
-    const shownCode = h("details", { class: "code-of", open: true }, h("summary", {}, "The same request as code"), tabs("Language", code.map(([name, text]) =>
+    const code = snippets(request, { base: BASE, token: this.about.token, streams, client: this.client, type: answer?.status < 400 ? answer.type : "" });
+    const shownCode = h("details", { class: "code-of", open: true }, h("summary", {}, phrase("as_code")), tabs(phrase("language"), code.map(([name, text]) =>
       [name, () => h("div", { class: "snippet" }, copyButton(text), h("pre", { class: "plain code", "data-language": name }, text))])));
     if (!answer?.headers) return [shownCode];
     const facts = [
-      ["Status", h("span", { class: `verdict ${verdict(String(answer.status))}` }, String(answer.status))],
-      ["Time", milliseconds(answer.took ?? answer.first)],
-      ["Sent", bytes(answer.sent)],
-      ["Received", bytes(answer.received ?? 0)],
-      ["Request", h("span", { class: "code" }, answer.headers.get("x-request-id") ?? "–")],
+      [phrase("fact_status"), h("span", { class: `verdict ${verdict(String(answer.status))}` }, String(answer.status))],
+      [phrase("fact_time"), milliseconds(answer.took ?? answer.first)],
+      [phrase("fact_sent"), bytes(answer.sent)],
+      [phrase("fact_received"), bytes(answer.received ?? 0)],
+      [phrase("fact_request"), requestLink(answer.headers.get("x-request-id"), this.about)],
     ];
     const warning = answer.headers.get("x-panglot-warning");
     return [
@@ -272,6 +285,12 @@ class Playground {
   }
 }
 
+/** A request's id, which leads to its log lines. */
+function requestLink(id, about) {
+  const query = about.models.length > 1 ? location.search : "";
+  return id ? h("a", { class: "code", href: `status${query}#${encodeURIComponent(id)}`, title: phrase("log_lines") }, id) : "–";
+}
+
 /** The document's descriptions are Markdown, in which the server escapes two characters. */
 const unescaped = (text) => text.replaceAll("&lt;", "<").replaceAll("&amp;", "&");
 
@@ -279,7 +298,7 @@ const NUMERIC = ["integer", "number"];
 
 const PLAIN_SUMMARY = "Run the model on one request";
 
-const empty = () => h("p", { class: "empty" }, "The answer appears here.");
+const empty = () => h("p", { class: "empty" }, phrase("answer_here"));
 
 function current(made) {
   try {
@@ -298,7 +317,7 @@ async function begin() {
   const about = await get(`playground.json${wanted ? `?model=${encodeURIComponent(wanted)}` : ""}`);
   const state = byId("state");
   state.className = `state ${about.state}`;
-  say(state, about.state);
+  say(state, spoken("state", about.state));
   playground?.left.abort();
   const named = about.models.find((one) => one.name === wanted);
   if (!named && about.models.length !== 1 && (about.models.length || about.absent.length)) {
@@ -308,8 +327,8 @@ async function begin() {
   }
   const model = named ?? about.models[0];
   if (!model?.described) {
-    const words = model ? "The model is loading. This page goes on by itself." : "There is no model yet. This page goes on by itself.";
-    byId("main").replaceChildren(chooser(about, model) ?? "", h("p", { class: "sheet empty" }, words));
+    const words = model ? phrase("model_loading") : phrase("no_model_yet");
+    byId("main").replaceChildren(chooser(about, model) ?? "", h("h1", { class: "waiting" }, model?.name ?? phrase("models")), h("p", { class: "sheet empty" }, words));
     setTimeout(begin, 1000);
     return;
   }
@@ -318,18 +337,19 @@ async function begin() {
   const talk = chatOf(known);
   if (talk && !linked() && !new URLSearchParams(location.search).has("form")) {
     const { Chat } = await import("./chat.js");
-    const others = h("p", {}, chooser(about, model), h("a", { href: viewed(model, about, true) }, "All routes as forms"));
+    const others = h("p", {}, chooser(about, model), h("a", { href: viewed(model, about, true) }, phrase("all_routes")));
     playground = new Chat({ about, model, operation: talk, document, base: BASE, heading: heading(model), others });
     byId("main").replaceChildren(playground.element);
+    playground.input.focus({ preventScroll: true });
     return;
   }
   playground = new Playground(about, model, document);
   if (!playground.operations.length) {
-    byId("main").replaceChildren(h("p", { class: "sheet empty" }, "This package takes no requests on this port."));
+    byId("main").replaceChildren(h("p", { class: "sheet empty" }, phrase("takes_no_requests")));
     return;
   }
   byId("main").replaceChildren(
-    h("div", { class: "lead-in" }, heading(model), talk ? h("a", { href: viewed(model, about, false) }, "Back to the chat") : null),
+    h("div", { class: "lead-in" }, heading(model), talk ? h("a", { href: viewed(model, about, false) }, phrase("back_to_chat")) : null),
     h("div", { class: "playground" },
       h("div", { class: "left" }, chooser(about, model), playground.form, playground.gallery.element, playground.tries.element),
       h("div", { class: "right" }, playground.answer)));
@@ -356,9 +376,9 @@ function chooser(about, model) {
   if (about.models.length < 2) return null;
   const select = h("select", { id: "model", onchange: () => location.assign(`?model=${encodeURIComponent(select.value)}`) },
     about.models.map((one) => h("option", { value: one.name, selected: one === model }, one.name)));
-  return h("div", { class: "models" }, h("label", { class: "label", for: "model" }, "Model"), select);
+  return h("div", { class: "models" }, h("label", { class: "label", for: "model" }, phrase("model")), select);
 }
 
 begin().catch((error) => {
-  byId("main").replaceChildren(h("p", { class: "sheet failure", role: "alert" }, `The page cannot be made: ${error.message}.`));
+  byId("main").replaceChildren(h("p", { class: "sheet failure", role: "alert" }, phrase("page_cannot_be", { message: error.message })));
 });

@@ -1,6 +1,7 @@
 // Sending a request and reading its answer, as it comes.
 
 import { encoded } from "./body.js";
+import { phrase } from "./language.js";
 import { parse } from "./numbers.js";
 import { bytes } from "./words.js";
 
@@ -10,7 +11,7 @@ const END = "[DONE]";
 /** A body that the server would refuse for its size. */
 export class TooLarge extends Error {
   constructor(size, most) {
-    super(`The body has ${bytes(size)}, and the server takes ${bytes(most)}. It was not sent.`);
+    super(phrase("body_too_large", { size: bytes(size), most: bytes(most) }));
   }
 }
 
@@ -31,9 +32,12 @@ export async function send(request, signal, heard, most = Infinity) {
     first: performance.now() - began,
   });
   heard(answer);
-  if (/^(text\/event-stream|application\/(x-)?(ndjson|jsonl(ines)?))/.test(answer.type)) await follow(response, answer, heard);
-  else answer.blob = await response.blob();
-  answer.took = performance.now() - began;
+  try {
+    if (/^(text\/event-stream|application\/(x-)?(ndjson|jsonl(ines)?))/.test(answer.type)) await follow(response, answer, heard);
+    else answer.blob = await response.blob();
+  } finally {
+    answer.took = performance.now() - began;
+  }
   answer.received = answer.blob ? answer.blob.size : answer.received;
   answer.done = true;
   heard(answer);

@@ -145,7 +145,9 @@ export function labels(value, depth = 0) {
     const found = labels(one, depth + 1);
     if (found.length) return found;
   }
-  return [];
+  // One label with its score, where no list of several is inside.
+  const [label, score] = [pick(value, NAMES), pick(value, SCORES)];
+  return label !== undefined && typeof score === "number" && isScore(score) ? [[String(label), score]] : [];
 }
 
 function fromList(value) {

@@ -1,18 +1,31 @@
 // The same request as a line of curl, and as programs. Each runs as it is pasted, beside the files it names.
 
+import { endingOf, isText } from "./media.js";
 import { Exact, isNested, parse } from "./numbers.js";
 
 const JSON_HEADER = "Content-Type: application/json";
 
-/** `[[language, code]]` of a request to a server at `base`; with `token`, the one in PANGLOT_TOKEN. */
-export function snippets(request, base, token, streams) {
-  const about = { ...request, body: written(request.body), url: base + request.path, token, streams };
-  const found = [["curl", curl(about)], ["Python", python(about)], ["JavaScript", javascript(about)]];
+/**
+ * `[[language, code]]` of a request to a server at `base`; with `token`, the one in PANGLOT_TOKEN.
+ * `client` says what `panglot.Client` calls by itself: `{start, path}`. `type` is that of the answer, where it is known.
+ */
+export function snippets(request, { base, token, streams = false, client = null, type = "" }) {
+  const about = { ...request, body: written(request.body), url: base + request.path, token, streams, file: fileOf(type) };
+  const found = [["curl", curl(about)], ["Python", python(about)]];
+  const own = client && request.method === "POST" && request.path === client.path ? clientCall(about, client) : "";
+  if (own) found.push(["panglot.Client", own]);
+  found.push(["JavaScript", javascript(about)]);
   const model = /^((?:\/[^/]+)*)\/v2\/models\/([^/]+)(?:\/versions\/([^/]+))?\/infer$/.exec(request.path);
   if (model && request.body.kind === "json") found.push(["tritonclient", triton(about, model, base)]);
   const routed = /^(.*\/v1)\/(chat\/completions|embeddings|completions)$/.exec(request.path);
   if (routed && request.body.kind === "json") found.push(["openai", openai(about, base + routed[1], routed[2])]);
   return found;
+}
+
+/** The name of a file for an answer that is no text; empty for one that is printed. */
+function fileOf(type) {
+  const kind = type.split(";")[0].trim();
+  return !kind || isText(kind) || /json/.test(kind) ? "" : `answer.${endingOf(kind)}`;
 }
 
 /** The body with what was in base64 from the beginning, and lies in no file, back in its place. */
@@ -27,9 +40,10 @@ function written(body) {
 
 const quoted = (text) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
 
-function curl({ method, url, headers, body, token, streams }) {
+function curl({ method, url, headers, body, token, streams, file: saved }) {
   const words = ["curl"];
   if (streams) words.push("-N");
+  if (saved) words.push(`-f -o ${saved}`);
   if (method !== "POST" || body.kind === "none") words.push(`-X ${method}`);
   if (token) words.push('-H "Authorization: Bearer $PANGLOT_TOKEN"');
   for (const [name, value] of Object.entries(headers)) words.push(`-H ${quoted(`${name}: ${value}`)}`);
@@ -57,16 +71,16 @@ function printf({ text, marks }) {
 
 const text = (value) => JSON.stringify(value);
 
-function python({ method, url, headers, body, token, streams }) {
-  const imports = ["import httpx"];
+function python({ method, url, headers, body, token, streams, file: saved }) {
+  const imports = ["import requests"];
   const given = { ...headers };
   const more = [];
   if (body.kind === "json") {
-    if (body.marks.length) imports.unshift("import base64");
+    if (body.marks.length) imports.push("import base64");
     more.push(`json=${literal(exactly(body.text), body.marks, "    ")}`);
   } else if (body.kind === "file") {
     given["Content-Type"] = body.type;
-    more.push(`content=open(${text(body.file.name)}, "rb").read()`);
+    more.push(`data=open(${text(body.file.name)}, "rb")`);
   } else if (body.kind === "form") {
     const parts = body.entries.map(({ name, file, text: words }) => (file
       ? `(${text(name)}, (${text(file.name)}, open(${text(file.name)}, "rb"), ${text(file.type || "application/octet-stream")}))`
@@ -79,11 +93,68 @@ function python({ method, url, headers, body, token, streams }) {
     lines.push('"Authorization": f"Bearer {os.environ[\'PANGLOT_TOKEN\']}"');
   }
   if (lines.length) more.push(`headers={${lines.join(", ")}}`);
+  if (streams) more.push("stream=True");
   const call = [text(url), ...more, "timeout=60"].map((one) => `    ${one},`).join("\n");
-  const head = `${imports.sort().join("\n")}\n\n`;
-  if (streams) return `${head}with httpx.stream(\n    "${method}",\n${call}\n) as answer:\n    for line in answer.iter_lines():\n        print(line)`;
-  return `${head}answer = httpx.${method.toLowerCase()}(\n${call}\n)\nprint(answer.status_code, answer.text)`;
+  const end = streams ? "for line in answer.iter_lines():\n    print(line.decode())"
+    : saved ? `answer.raise_for_status()\nopen("${saved}", "wb").write(answer.content)`
+      : "print(answer.status_code, answer.content.decode())";
+  return `${ordered(imports)}answer = requests.${method.toLowerCase()}(\n${call}\n)\n${end}`;
 }
+
+/** Imports as tools for Python order them: the standard library, then the rest. */
+function ordered(imports) {
+  const standard = imports.filter((one) => /^(import (base64|os)|from pathlib .*)$/.test(one)).sort();
+  const others = imports.filter((one) => !standard.includes(one));
+  return [standard, others].filter((group) => group.length).map((group) => `${group.join("\n")}\n\n`).join("");
+}
+
+// panglot.Client
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const RESERVED = /^(self|False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield)$/;
+
+/** A call of the client, which makes the request itself; empty for a request that it would not make so. */
+function clientCall({ body, url, streams, file: saved }, { path, start }) {
+  const given = clientInput(body);
+  if (!given) return "";
+  const imports = ["from panglot import Client"];
+  if (given.includes("Path(")) imports.push("from pathlib import Path");
+  const address = url.slice(0, url.length - path.length) + start;
+  const call = streams ? `for part in client.stream(${given}):\n        print(part)`
+    : saved ? `open("${saved}", "wb").write(client.ask(${given}))` : `print(client.ask(${given}))`;
+  return `${ordered(imports)}with Client(${text(address)}) as client:\n    ${call}`;
+}
+
+/** What is given to the client: a file alone where the rest of the request is the platform's form of it. */
+function clientInput(body) {
+  if (body.kind === "file") return `Path(${text(body.file.name)})`;
+  if (body.kind === "form") return formValues(body.entries);
+  if (body.kind !== "json") return "";
+  const value = exactly(body.text);
+  if (!body.marks.length) return typeof value === "string" ? "" : values(value);
+  return String(leaves(value)) === body.marks[0].mark ? `Path(${text(body.marks[0].file.name)})` : "";
+}
+
+const leaves = (value) => (isNested(value) && !Array.isArray(value) ? Object.values(value).flatMap(leaves) : [Array.isArray(value) ? null : value]);
+
+/** A value, by names where it has some. */
+function values(value) {
+  const named = isNested(value) && !Array.isArray(value) && !(value instanceof Written) ? Object.entries(value) : [];
+  if (!named.length || !named.every(([name]) => NAME.test(name) && !RESERVED.test(name))) return literal(value, [], "    ");
+  return spread(named.map(([name, one]) => `${name}=${literal(one, [], "        ")}`));
+}
+
+/** The values of a form by their names; several of one name are a list. */
+function formValues(entries) {
+  const names = [...new Set(entries.map((entry) => entry.name))];
+  if (!names.every((name) => NAME.test(name) && !RESERVED.test(name))) return "";
+  return spread(names.map((name) => {
+    const mine = entries.filter((entry) => entry.name === name).map((entry) => (entry.file ? `Path(${text(entry.file.name)})` : text(entry.text)));
+    return `${name}=${mine.length > 1 ? `[${mine.join(", ")}]` : mine[0]}`;
+  }));
+}
+
+const spread = (parts) => (parts.join(", ").length <= 70 ? parts.join(", ") : `\n${parts.map((part) => `        ${part},`).join("\n")}\n    `);
 
 /** A number as it was written: Python knows more of them than JavaScript. */
 class Written {
@@ -111,10 +182,11 @@ function literal(value, marks, indent) {
 
 // JavaScript
 
-function javascript({ method, url, headers, body, token, streams }) {
+function javascript({ method, url, headers, body, token, streams, file: saved }) {
   const before = [];
   const files = [body.file, ...(body.entries ?? []).map((entry) => entry.file), ...(body.marks ?? []).map((entry) => entry.file)].filter(Boolean);
-  if (files.length) before.push('import { readFile } from "node:fs/promises";\n');
+  const used = [...(files.length ? ["readFile"] : []), ...(saved ? ["writeFile"] : [])];
+  if (used.length) before.push(`import { ${used.join(", ")} } from "node:fs/promises";\n`);
   const given = { ...headers };
   let content = "";
   if (body.kind === "json") {
@@ -136,7 +208,8 @@ function javascript({ method, url, headers, body, token, streams }) {
   const options = [`method: "${method}"`, lines.length ? `headers: { ${lines.join(", ")} }` : "", content ? `body: ${content}` : ""].filter(Boolean);
   const end = streams
     ? "const decoder = new TextDecoder();\nfor await (const piece of answer.body) console.log(decoder.decode(piece, { stream: true }));"
-    : "console.log(answer.status, await answer.text());";
+    : saved ? `if (!answer.ok) throw new Error(await answer.text());\nawait writeFile("${saved}", new Uint8Array(await answer.arrayBuffer()));`
+      : "console.log(answer.status, await answer.text());";
   return `${before.join("\n")}${before.length ? "\n" : ""}const answer = await fetch(${text(url)}, {\n${options.map((one) => `  ${one},`).join("\n")}\n});\n${end}`;
 }
 

@@ -1,12 +1,13 @@
 // The status page: what the server does, second by second.
 
 import { Chart } from "./charts.js";
-import { byId, h, say } from "./dom.js";
+import { byId, h, say, scroller } from "./dom.js";
 import { aboutModel, after, feed } from "./feed.js";
+import { phrase, spoken } from "./language.js";
 import { get } from "./server.js";
 import { bar, SPANS } from "./timing.js";
 import { verdict } from "./tries.js";
-import { bytes, clock, count, digits, duration, milliseconds, plural } from "./words.js";
+import { bytes, clock, count, digits, duration, milliseconds } from "./words.js";
 
 const [, GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, , CPU, MEMORY] = Array(12).keys();
 const column = (place) => (sample) => sample[place];
@@ -14,59 +15,61 @@ const column = (place) => (sample) => sample[place];
 const orNone = (place) => (sample) => sample[place] || null;
 const share = (value) => `${digits(value * 100)} %`;
 
-const NUMBERS = ["Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since", "Count", "Status", "Total", "Batches", "Admitted", "Refused", "At once"];
-const headed = (name) => [NUMBERS.includes(name) ? "number" : "", ["Process", "Route", "Kind"].includes(name) ? "wide" : "", ["Stages", "Model"].includes(name) ? name.toLowerCase() : ""].join(" ").trim() || null;
+const NUMBERS = ["process", "served", "in_flight", "cpu", "memory", "gpu", "since", "count", "status", "total", "batches", "admitted", "refused", "at_once"];
+const headed = (name) => [NUMBERS.includes(name) ? "number" : "", ["process", "route", "kind"].includes(name) ? "wide" : "", ["stages", "model"].includes(name) ? name : ""].join(" ").trim() || null;
 
 let known = null;
+let shownOnce = "";
 
 // Parts
 
 const charts = [
-  new Chart("Requests per second", [
-    { name: "answered", colour: "c2", read: column(GOOD) },
+  new Chart(phrase("chart_requests"), [
+    { name: phrase("series_answered"), colour: "c2", read: column(GOOD) },
     { name: "4xx", colour: "c5", read: column(REFUSED) },
     { name: "5xx", colour: "bad", read: column(FAILED) },
   ], { stacked: true, words: digits }),
-  new Chart("Latency", [
+  new Chart(phrase("chart_latency"), [
     { name: "p50", colour: "c0", read: orNone(P50) },
     { name: "p95", colour: "c4", read: orNone(P95) },
     { name: "p99", colour: "c3", read: orNone(P99) },
   ], { words: (value) => (value ? milliseconds(value) : "–") }),
-  new Chart("Queue", [
-    { name: "waiting", colour: "c1", read: column(WAITING) },
-    { name: "in progress", colour: "c0", read: column(RUNNING) },
+  new Chart(phrase("chart_queue"), [
+    { name: phrase("series_waiting"), colour: "c1", read: column(WAITING) },
+    { name: phrase("series_in_progress"), colour: "c0", read: column(RUNNING) },
   ], { words: count }),
-  new Chart("Processor and memory", [
-    { name: "CPU of one core", colour: "c6", read: column(CPU) },
-    { name: "memory", colour: "c7", read: column(MEMORY), words: bytes, own: true },
+  new Chart(phrase("chart_cost"), [
+    { name: phrase("series_cpu"), colour: "c6", read: column(CPU) },
+    { name: phrase("series_memory"), colour: "c7", read: column(MEMORY), words: bytes, own: true },
   ], { words: share }),
 ];
 
-const figures = Object.fromEntries(["Uptime", "Answered", "Refused (4xx)", "Failed (5xx)", "In progress", "Bodies held"].map((name) => [name, h("dd", {}, "–")]));
+const figures = Object.fromEntries(["uptime", "answered", "refused", "failed", "in_progress", "held"].map((name) => [name, h("dd", {}, "–")]));
 const OF_MODEL = aboutModel(location.search);
 const reload = h("button", { type: "button", onclick: loadAnew });
 const chooser = h("select", { id: "model", onchange: () => location.assign(chooser.value ? `?model=${encodeURIComponent(chooser.value)}` : location.pathname) });
-const choice = h("div", { class: "models", hidden: true }, h("label", { class: "unseen", for: "model" }, "Model"), chooser);
-const dev = h("p", { class: "hint dev", hidden: true }, h("span", { class: "code" }, "--dev"), " is on: clients see what scripts raise.");
-const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, "The server cannot be heard. This page goes on when it is back.");
+const choice = h("div", { class: "models", hidden: true }, h("label", { class: "unseen", for: "model" }, phrase("model")), chooser);
+const dev = h("p", { class: "hint dev", hidden: true }, h("span", { class: "code" }, "--dev"), ` ${phrase("dev_on")}`);
+const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, phrase("server_back"));
 
 const advice = h("p", { class: "sheet advice", role: "status", hidden: true });
 
-const fronts = listing("Fronts", ["Front", "Process", "Busy", "Memory", "Connections", "Requests/s", "Lent", "Borrowed"], "No front answers.");
-const workers = listing("Workers", ["Model", "Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
-const errors = listing("What went wrong", ["Model", "What", "Kind", "Count", "Last"], "Nothing since the server started.");
-const deaths = listing("Restarts", ["When", "Model", "Why"], "No worker was restarted.");
-const sizes = listing("More and fewer workers", ["When", "Workers", "Why"], "Their number has not changed yet.");
-const batches = listing("Batch sizes", ["Items", "Batches", "Share"], "No batch was run yet.");
-const keys = listing("Keys", ["Key", "May", "Limits", "Admitted", "Refused", "At once"], "No key is in force.");
-const requests = listing("Requests", ["Time", "Request", "Model", "Route", "Status", "Total", "Stages"], "None yet.");
+const fronts = listing("fronts", ["front", "process", "busy", "memory", "connections", "rate", "lent", "borrowed"]);
+const workers = listing("workers", ["model", "worker", "state", "process", "served", "in_flight", "cpu", "memory", "gpu", "since"]);
+const errors = listing("errors", ["model", "what", "kind", "count", "last"]);
+const deaths = listing("restarts", ["when", "model", "why"]);
+const sizes = listing("sizes", ["when", "workers", "why"]);
+const batches = listing("batches", ["items", "batches", "share"]);
+const keys = listing("keys", ["key", "may", "limits", "admitted", "refused", "at_once"]);
+const requests = listing("requests", ["time", "request", "model", "route", "status", "total", "stages"]);
 
-function listing(title, heads, nothing) {
+/** A table with its title, called `name` in the dictionary and in the style. */
+function listing(name, heads) {
   const body = h("tbody", {});
-  const table = h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: headed(name) }, name)))), body);
-  const none = h("p", { class: "empty" }, nothing);
+  const table = h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col", class: headed(head) }, phrase(`head_${head}`))))), body);
+  const none = h("p", { class: "empty" }, phrase(`none_${name}`));
   const note = h("span", { class: "hint" });
-  const element = h("section", { class: `listing ${title.toLowerCase().replaceAll(" ", "-")}` }, h("h2", {}, title, note), h("div", { class: "sheet scroll" }, table, none));
+  const element = h("section", { class: `listing ${name}` }, h("h2", {}, phrase(`listing_${name}`), note), scroller("sheet", phrase(`listing_${name}`), table, none));
   const show = () => { none.hidden = body.childElementCount > 0; table.hidden = !none.hidden; };
   show();
   return { element, body, show, note };
@@ -88,14 +91,14 @@ function draw(fresh, anew) {
   reload.hidden = !known.about.may_reload;
   const state = byId("state");
   state.className = `state ${known.state}`;
-  say(state, known.state);
-  say(figures.Uptime, duration(known.uptime));
-  say(figures.Answered, count(known.answered));
-  say(figures["Refused (4xx)"], count(known.refused));
-  say(figures["Failed (5xx)"], count(known.failed));
-  figures["Failed (5xx)"].classList.toggle("bad", known.failed > 0);
-  say(figures["In progress"], known.waiting ? `${count(known.in_progress)} (${count(known.waiting)} waiting)` : count(known.in_progress));
-  say(figures["Bodies held"], bytes(known.held));
+  say(state, spoken("state", known.state));
+  say(figures.uptime, duration(known.uptime));
+  say(figures.answered, count(known.answered));
+  say(figures.refused, count(known.refused));
+  say(figures.failed, count(known.failed));
+  figures.failed.classList.toggle("bad", known.failed > 0);
+  say(figures.in_progress, known.waiting ? phrase("in_progress_waiting", { count: known.in_progress, waiting: known.waiting }) : count(known.in_progress));
+  say(figures.held, bytes(known.held));
   for (const chart of charts) chart.draw(known.history);
   say(advice, known.advice ?? "");
   advice.hidden = !known.advice;
@@ -113,14 +116,14 @@ function draw(fresh, anew) {
 function drawChoice() {
   const names = [...new Set(known.about.models.map((model) => model.name))];
   choice.hidden = names.length < 2;
-  chooser.replaceChildren(h("option", { value: "" }, "All models"), ...names.map((name) => h("option", { value: name, selected: name === known.about.model }, name)));
+  chooser.replaceChildren(h("option", { value: "" }, phrase("all_models")), ...names.map((name) => h("option", { value: name, selected: name === known.about.model }, name)));
   document.body.classList.toggle("one-model", names.length < 2 || known.about.model !== "");
   // While it says what became of a click, that stays.
   if (!reload.disabled) say(reload, reloading());
   dev.hidden = !known.about.dev;
 }
 
-const reloading = () => (choice.hidden || known.about.model ? "Reload the model" : "Reload all models");
+const reloading = () => (choice.hidden || known.about.model ? phrase("reload_model") : phrase("reload_all"));
 
 /** Bring rows in line with entries, by their keys: rows that stay are filled anew, not made anew. */
 function keep(list, entries, keyOf, make) {
@@ -169,8 +172,8 @@ function drawWorkers() {
   workers.element.classList.toggle("no-gpu", !gpu);
   keep(workers, known.workers, (worker) => `${worker.model} ${worker.pool} ${worker.index} ${worker.pid}`, () => rowOf([
     ["model", (worker) => worker.model],
-    ["", (worker) => `${worker.pool} ${worker.index}${worker.front === undefined ? "" : ` · front ${worker.front}`}`.trim()],
-    ["", (worker) => h("span", {}, h("span", { class: `state ${worker.state}` }, worker.state), h("span", { class: "hint" }, ` ${worker.step}`))],
+    ["", (worker) => `${worker.pool} ${worker.index}${worker.front === undefined ? "" : ` · ${phrase("of_front", { number: worker.front })}`}`.trim()],
+    ["", (worker) => h("span", {}, h("span", { class: `state ${worker.state}` }, spoken("state", worker.state)), h("span", { class: "hint" }, ` ${worker.step}`))],
     ["number wide", (worker) => worker.pid || "–"],
     ["number", (worker) => count(worker.served)],
     ["number", (worker) => count(worker.in_flight)],
@@ -179,9 +182,9 @@ function drawWorkers() {
     ["number", (worker) => (worker.gpu ? bytes(worker.gpu) : "–")],
     ["number", (worker) => duration(worker.seconds)],
   ]));
-  const ranges = known.pools.filter((size) => size.changes).map((size) => `${[titled(size), size.ready].join(" ").trim()} of ${size.workers}, `);
-  const asleep = known.asleep?.length ? `asleep: ${known.asleep.join(", ")}; ` : "";
-  say(workers.note, ` ${asleep}${ranges.join("")}and the server itself: ${share(known.front.cpu)}, ${bytes(known.front.memory)}`);
+  const ranges = known.pools.filter((size) => size.changes).map((size) => `${titled(size)} ${phrase("ready_of", { ready: size.ready, workers: size.workers })}`.trim());
+  const asleep = known.asleep?.length ? [phrase("asleep_are", { names: known.asleep.join(", ") })] : [];
+  say(workers.note, ` ${[...asleep, ...ranges, phrase("and_server", { cpu: share(known.front.cpu), memory: bytes(known.front.memory) })].join(phrase("and_then"))}`);
 }
 
 const titled = (entry) => [known.about.models.length > 1 ? entry.model : "", entry.pool].join(" ").trim();
@@ -199,10 +202,10 @@ function drawSizes() {
 
 function drawKeys() {
   keys.element.hidden = !known.keys;
-  const limits = (key) => [key.rate ? `${digits(key.rate)}/s` : "", key.at_once ? `${count(key.at_once)} at once` : "", key.expires ? `until ${new Date(key.expires * 1000).toLocaleString()}` : ""];
+  const limits = (key) => [key.rate ? phrase("rate_limit", { rate: digits(key.rate) }) : "", key.at_once ? phrase("at_once_limit", { count: key.at_once }) : "", key.expires ? phrase("until", { time: new Date(key.expires * 1000).toLocaleString() }) : ""];
   keep(keys, known.keys ?? [], (key) => key.name, () => rowOf([
     ["", (key) => key.name],
-    ["message", (key) => [key.may.join(", "), key.models ? `models ${key.models.join(", ")}` : "", key.routes ? key.routes.join(", ") : ""].filter(Boolean).join("; ")],
+    ["message", (key) => [key.may.join(", "), key.models ? phrase("models_are", { names: key.models.join(", ") }) : "", key.routes ? key.routes.join(", ") : ""].filter(Boolean).join(phrase("and_then"))],
     ["", (key) => limits(key).filter(Boolean).join(", ") || "–"],
     ["number", (key) => count(key.admitted)],
     ["number", (key) => count(key.rate_refused + key.at_once_refused + key.forbidden)],
@@ -215,13 +218,13 @@ function drawErrors() {
     const row = rowOf([
       ["model", (group) => group.model],
       ["message", (group) => (group.traceback ? h("details", { ".open": Boolean(row.querySelector("details")?.open) }, h("summary", {}, group.what), h("pre", { class: "plain code" }, group.traceback)) : group.what)],
-      ["wide hint", (group) => group.kind],
+      ["wide hint", (group) => phrase(`kind_${group.kind}`)],
       ["number", (group) => count(group.count)],
       ["number", (group) => clock(group.last)],
     ]);
     return row;
   });
-  say(errors.note, known.about.dev || !known.errors.some((group) => group.kind === "script") ? "" : " Start with --dev to see tracebacks here; they are in the log too.");
+  say(errors.note, known.about.dev || !known.errors.some((group) => group.kind === "script") ? "" : ` ${phrase("start_with_dev")}`);
 }
 
 function drawDeaths() {
@@ -258,8 +261,20 @@ function drawRequests(fresh, anew) {
   rows.slice(50).forEach((row) => { row.detail.remove(); row.remove(); });
   const most = Math.max(...known.recent.map((entry) => entry.total), 1e-3);
   if (fresh.length || anew) rows.slice(0, 50).forEach((row) => row.scale(most));
-  say(requests.note, known.recent.length ? ` the last ${known.recent.length}, on a scale of ${milliseconds(most)}` : "");
+  say(requests.note, known.recent.length ? ` ${phrase("last_requests", { count: known.recent.length, time: milliseconds(most) })}` : "");
   requests.show();
+  openWanted();
+}
+
+/** Open the request that the page's address names, once it is there. */
+function openWanted() {
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  const row = wanted && wanted !== shownOnce ? [...requests.body.querySelectorAll("tr[data-id]")].find((one) => one.dataset.id === wanted) : null;
+  if (!row) return;
+  shownOnce = wanted;
+  if (row.detail.hidden) row.querySelector("button").click();
+  row.scrollIntoView({ block: "center" });
+  row.querySelector("button").focus({ preventScroll: true });
 }
 
 function requestRow(entry) {
@@ -283,21 +298,21 @@ async function toggle(row, opener, entry, spans) {
   opener.setAttribute("aria-expanded", open);
   const cell = row.detail.firstElementChild;
   if (!open || cell.childElementCount) return;
-  const legend = h("ul", { class: "legend" }, spans.map(([name, ms]) => h("li", {}, h("i", { class: name }), `${name} ${milliseconds(ms)}`)));
+  const legend = h("ul", { class: "legend" }, spans.map(([name, ms]) => h("li", {}, h("i", { class: name }), `${phrase(`stage_${name}`)} ${milliseconds(ms)}`)));
   cell.replaceChildren(legend);
   const more = await get(`status/${encodeURIComponent(entry.id)}`).catch(() => null);
   if (!more) return;
   const lines = more.log.map((line) => h("li", {}, h("span", { class: "hint" }, clock(line.when)), ` ${line.text}`));
   cell.append(
     more.message ? h("p", { class: "bad" }, more.message) : "",
-    lines.length ? h("div", {}, h("h3", { class: "hint" }, `${plural(lines.length, "line")} logged while it ran`), h("ul", { class: "log code" }, lines)) : h("p", { class: "hint" }, "Nothing was logged while it ran."),
+    lines.length ? h("div", {}, h("h3", { class: "hint" }, phrase("lines_logged", { count: lines.length })), h("ul", { class: "log code" }, lines)) : h("p", { class: "hint" }, phrase("nothing_logged")),
     more.traceback ? h("pre", { class: "plain code traceback" }, more.traceback) : "");
 }
 
 async function loadAnew() {
   reload.disabled = true;
   const answer = await fetch(`reload${OF_MODEL}`, { method: "POST" }).catch(() => null);
-  say(reload, answer?.ok ? "Loading anew…" : "It was refused");
+  say(reload, answer?.ok ? phrase("loading_anew") : phrase("was_refused"));
   setTimeout(() => { reload.disabled = false; say(reload, reloading()); }, 3000);
 }
 
@@ -305,7 +320,7 @@ byId("main").replaceChildren(
   h("div", { class: "status" },
     trouble,
     advice,
-    h("div", { class: "headline" }, h("h1", {}, "Status"), choice, h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))), reload),
+    h("div", { class: "headline" }, h("h1", {}, phrase("status")), choice, h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, phrase(`figure_${name}`)), value))), reload),
     dev,
     h("div", { class: "charts" }, charts.map((chart) => chart.element)),
     errors.element,
@@ -314,3 +329,4 @@ byId("main").replaceChildren(
     keys.element,
     requests.element));
 feed(told);
+window.addEventListener("hashchange", () => { shownOnce = ""; openWanted(); });

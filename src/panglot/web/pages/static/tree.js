@@ -1,6 +1,7 @@
 // JSON that folds, lists of objects as tables, labels as bars.
 
-import { h } from "./dom.js";
+import { h, scroller } from "./dom.js";
+import { phrase } from "./language.js";
 import { isNested } from "./numbers.js";
 import { digits, percent } from "./words.js";
 
@@ -27,7 +28,7 @@ function node(value, depth) {
   const grow = () => {
     if (list.childElementCount || !details.open) return;
     list.append(...shown.map(([name, one]) => h("li", {}, Array.isArray(value) ? null : h("span", { class: "key" }, `${name}: `), node(one, depth + 1))));
-    if (entries.length > MOST) list.append(h("li", { class: "hint" }, `… ${entries.length - MOST} more`));
+    if (entries.length > MOST) list.append(h("li", { class: "hint" }, phrase("more", { count: entries.length - MOST })));
   };
   details.addEventListener("toggle", grow);
   grow();
@@ -35,7 +36,7 @@ function node(value, depth) {
 }
 
 function leaf(value) {
-  const text = typeof value === "string" && value.length > 2000 ? `${JSON.stringify(value.slice(0, 2000))} … ${value.length} characters` : JSON.stringify(value) ?? "null";
+  const text = typeof value === "string" && value.length > 2000 ? `${JSON.stringify(value.slice(0, 2000))} ${phrase("characters", { count: value.length })}` : JSON.stringify(value) ?? "null";
   return h("span", { class: value === null ? "null" : typeof value === "object" ? "number" : typeof value }, text);
 }
 
@@ -54,7 +55,7 @@ export function table(rows) {
   const names = [...new Set(rows.slice(0, MOST).flatMap(Object.keys))].slice(0, 12);
   const numeric = (name) => rows.every((row) => row[name] === undefined || typeof row[name] === "number");
   const cell = (name, value) => h("td", { class: numeric(name) ? "number" : null }, value === undefined ? "" : typeof value === "object" ? JSON.stringify(value).slice(0, 80) : String(value));
-  return h("div", { class: "scroll" }, h("table", {},
+  return scroller("", phrase("view_table"), h("table", {},
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col", class: numeric(name) ? "number" : null }, name)))),
     h("tbody", {}, rows.slice(0, MOST).map((row) => h("tr", {}, names.map((name) => cell(name, row[name])))))));
 }

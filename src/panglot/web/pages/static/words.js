@@ -1,5 +1,7 @@
 // Numbers as people read them.
 
+import { phrase } from "./language.js";
+
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function count(value) {
@@ -29,9 +31,9 @@ export function bytes(value) {
 export function duration(seconds) {
   const total = Math.floor(seconds);
   for (const [unit, size, next, nextSize] of [["d", 86400, "h", 3600], ["h", 3600, "min", 60], ["min", 60, "s", 1]]) {
-    if (total >= size) return `${Math.floor(total / size)} ${unit} ${Math.floor((total % size) / nextSize)} ${next}`;
+    if (total >= size) return `${Math.floor(total / size)} ${phrase(`unit_${unit}`)} ${Math.floor((total % size) / nextSize)} ${phrase(`unit_${next}`)}`;
   }
-  return `${total} s`;
+  return `${total} ${phrase("unit_s")}`;
 }
 
 /** The time of day of seconds since 1970. */
@@ -41,5 +43,3 @@ export function clock(seconds) {
 
 /** A share of 1 as per cent. */
 export const percent = (share) => `${(100 * share).toFixed(share >= 0.9995 || share === 0 ? 0 : 1)} %`;
-
-export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

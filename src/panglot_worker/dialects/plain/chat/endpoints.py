@@ -181,6 +181,8 @@ class ChatEndpoint(Endpoint):
             {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
         )
         said = super().describe(bodies, {"model": self.model, **fields_of_request})
+        if said["example"] is not None:
+            said["example"]["guessed"] = True
         field = next(iter(fields_of_request))
         fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, field: SHAPES[field]}
         if self.pictures and self.form is ChatForm:

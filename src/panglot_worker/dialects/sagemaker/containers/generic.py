@@ -17,6 +17,12 @@ class Container:
     name = "generic"
     takes_arrays = True
     """Whether `predict_fn` gets an array where the script has no `input_fn`."""
+    default_type = ""
+    """The content type of a body that comes without one."""
+    octets: Any = bytearray
+    """What a body is that is no text."""
+    utf8_errors = "strict"
+    """What becomes of text that is no UTF-8: see `bytes.decode`."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
@@ -45,6 +51,10 @@ class Container:
     def array(self, array: Any) -> Any:
         """What `predict_fn` gets for an array that came as a tensor."""
         return array
+
+    def typed(self, content_type: str) -> str:
+        """The content type of an answer, as the server of the container sends it."""
+        return content_type
 
     # Around them
 

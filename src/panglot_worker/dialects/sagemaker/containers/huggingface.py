@@ -42,7 +42,9 @@ BY_FEATURES = (
 )  # fmt: skip
 NO_HEADER = (
     "You need to provide the correct CSV with Header columns to use it with the inference toolkit default handler."
+    " : 400"
 )
+"""The toolkit's sentence, with the status that its exceptions have in their text."""
 
 
 class HuggingFace(Container):
@@ -127,8 +129,8 @@ def sound(content: Any) -> Dict[str, Any]:
 
 
 def rows(text: str) -> Dict[str, Any]:
-    """A table with the column `inputs`, or with those of a question. Raises ValueError."""
-    first = (text.splitlines() or [""])[0].lower()
+    """A table with the column `inputs`, or with those of a question. Raises ValueError, and IndexError for none."""
+    first = text.splitlines()[0].lower()
     if not any(name in first for name in ("question", "context", "inputs")):
         raise ValueError(NO_HEADER)
     entries = list(csv.DictReader(io.StringIO(text)))

@@ -79,3 +79,26 @@ class TritonPythonModel:
     def whole(self, text):
         """A decoupled model that is asked for one response."""
         return called("counter", ["TOKEN"], {"N": np.array([2], np.int32)}).exec().error().message()
+
+    def reload(self, text):
+        """Unload a model, which others see, and load it again."""
+        said = []
+        for change in (pb_utils.unload_model, pb_utils.load_model):
+            try:
+                change("letters")
+            except pb_utils.TritonModelException as error:
+                said.append(str(error))
+            said.append(str(pb_utils.is_model_ready("letters")))
+        return "|".join(said)
+
+    def absent(self, text):
+        try:
+            pb_utils.load_model("nowhere")
+        except pb_utils.TritonModelException as error:
+            return str(error)
+
+    def changed(self, text):
+        try:
+            pb_utils.load_model("letters", config="{}")
+        except pb_utils.TritonModelException as error:
+            return str(error)

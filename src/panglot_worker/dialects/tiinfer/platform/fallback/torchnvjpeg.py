@@ -31,7 +31,7 @@ class Decoder:
     def batch_decode(self, data_list: Sequence[bytes]) -> List[Any]:
         """Several pictures in one call. Raises RuntimeError when one is no JPEG."""
         if not all(data_list):
-            raise RuntimeError("there is no picture in an empty text of bytes")
+            raise RuntimeError("there is no image in an empty bytes object")
         encoded = [torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in data_list]
         decoded = decode_jpeg(encoded, mode=ImageReadMode.RGB, device=self.device)
         return [picture.permute(1, 2, 0) for picture in decoded]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from cog.exceptions import CancelationException
-from cog.metrics import ExperimentalFeatureWarning, Scope, current_scope, emit_metric
+from cog.metrics import ExperimentalFeatureWarning, MetricRecorder, Scope, current_scope, emit_metric
 from cog.model import BaseModel
 from cog.types import (
     AsyncConcatenateIterator,
@@ -29,6 +29,7 @@ __all__ = [
     "ExperimentalFeatureWarning",
     "File",
     "Input",
+    "MetricRecorder",
     "Opaque",
     "Path",
     "Secret",
@@ -62,17 +63,21 @@ class BaseRunner(BasePredictor):
     """The same by its new name, for classes with `run`."""
 
 
-def streaming(function: Function) -> Function:
-    """Let clients have the outputs of a method one by one, as server-sent events."""
-    function.__cog_streaming__ = True  # type: ignore[attr-defined]
-    return function
+def streaming(function: Any = None) -> Any:
+    """Let clients have the outputs of a method one by one, as server-sent events; with parentheses or without."""
+
+    def mark(marked: Function) -> Function:
+        marked.__cog_streaming__ = True  # type: ignore[attr-defined]
+        return marked
+
+    return mark if function is None else mark(function)
 
 
-def concurrent(max: int = 1) -> Callable[[Function], Function]:
-    """Let so many predictions of an async method run at once."""
+def concurrent(function: Any = None, *, max: int = 1) -> Any:
+    """Let so many predictions of an async method run at once; with parentheses or without."""
 
-    def mark(function: Function) -> Function:
-        function.__cog_concurrency__ = max  # type: ignore[attr-defined]
-        return function
+    def mark(marked: Function) -> Function:
+        marked.__cog_concurrency__ = max  # type: ignore[attr-defined]
+        return marked
 
-    return mark
+    return mark if function is None else mark(function)

@@ -27,8 +27,8 @@ def _find_worker():
 _find_worker()
 
 from panglot_worker.dialects.megflow.embedding import Graph  # noqa: E402
-from panglot_worker.dialects.megflow.envelope import Envelope  # noqa: E402
-from panglot_worker.dialects.megflow.futures import (  # noqa: E402
+from panglot_worker.dialects.megflow.graph.envelope import Envelope  # noqa: E402
+from panglot_worker.dialects.megflow.graph.futures import (  # noqa: E402
     Future,
     Waker,
     block_on,

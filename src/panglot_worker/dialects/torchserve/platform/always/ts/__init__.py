@@ -6,3 +6,5 @@ from pkgutil import extend_path
 __path__ = extend_path(__path__, __name__)
 
 __version__ = "0.12.0"
+__distributions__ = {"ts": "torchserve"}
+"""The distribution that has what is not here."""

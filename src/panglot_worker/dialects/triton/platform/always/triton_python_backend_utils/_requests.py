@@ -52,6 +52,20 @@ class InferenceRequest:
         """Makes the way for its responses; None for those that a model makes itself."""
         self._is_cancelled = None
 
+    @classmethod
+    def _received(cls, inputs, wanted, model, version, more):
+        """A request that a client has sent, and that was checked already; `more` is what else a constructor takes."""
+        request = cls.__new__(cls)
+        request._inputs, request._requested = inputs, wanted
+        request._model_name, request._model_version = model, version
+        request._id = more["request_id"]
+        request._correlation_id = more.get("correlation_id", 0)
+        request._flags, request._timeout = more.get("flags", 0), more.get("timeout", 0)
+        request._preferred_memory = PreferredMemory()
+        request._parameters = check_parameters(more.get("parameters"))
+        request._responses = request._open = request._is_cancelled = None
+        return request
+
     def _check(self):
         inputs, names = self._inputs, self._requested
         texts = (self._id, self._model_name, *(names if isinstance(names, (list, tuple)) else (None,)))
@@ -263,16 +277,24 @@ def get_output_tensor_by_name(response, name):
     return next((tensor for tensor in response.output_tensors() if tensor.name() == name), None)
 
 
-def load_model(*arguments, **named):
-    raise TritonModelException("a model cannot load other models here")
+def load_model(model_name, files=None, config=None):
+    """Load a model of the server's folder, or load it anew; returns when it is ready. Needs `--admin`."""
+    if files or config:
+        raise TritonModelException("models and their configuration come from the server's folder, not from a call")
+    _caller().change("load", model_name)
 
 
-def unload_model(*arguments, **named):
-    raise TritonModelException("a model cannot unload other models here")
+def unload_model(model_name, unload_dependents=False):
+    """Unload all versions of a model; `unload_dependents` means nothing here. Needs `--admin`."""
+    _caller().change("unload", model_name)
 
 
 def is_model_ready(model_name, model_version=""):
     """Whether a model of the server takes requests."""
+    return _caller().is_ready(model_name, model_version)
+
+
+def _caller():
     if InferenceRequest.caller is None:
         raise TritonModelException(BLS)
-    return InferenceRequest.caller.is_ready(model_name, model_version)
+    return InferenceRequest.caller

@@ -1,5 +1,6 @@
 """Tensors, and the names and numbers of their types."""
 
+import functools
 import struct
 
 import numpy as np
@@ -52,11 +53,12 @@ class Tensor:
             raise incompatible("Tensor(name: str, array: numpy.ndarray)", name, array)
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
-        if numpy_to_triton_type(array.dtype) is None:
+        number = _number_of(array.dtype)
+        if number is None:
             raise TritonModelException("NumPy dtype is not supported.")
         self._name = name
         self._array = array
-        self._is_bf16 = array.dtype.name == "bfloat16"
+        self._is_bf16 = number == BF16
 
     def name(self):
         return self._name
@@ -145,7 +147,12 @@ def triton_to_numpy_type(number):
 
 def numpy_to_triton_type(data_type):
     """The number Triton has for a type of numpy; None where it has none."""
-    wanted = np.dtype(data_type)
+    return _number_of(np.dtype(data_type))
+
+
+@functools.lru_cache(maxsize=256)
+def _number_of(wanted):
+    # Every tensor of every request asks this, and numpy takes long to name a type.
     if wanted.kind in "OSU":
         return len(NUMBERS)
     if wanted.name == "bfloat16":

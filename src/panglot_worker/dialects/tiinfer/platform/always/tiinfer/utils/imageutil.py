@@ -82,4 +82,4 @@ def scale_fill_image(
 
 def _check(image: numpy.ndarray) -> None:
     if not isinstance(image, numpy.ndarray):
-        raise TypeError("a picture must be a numpy.ndarray, not %s" % type(image).__name__)
+        raise TypeError("an image must be a numpy.ndarray, not %s" % type(image).__name__)

@@ -28,7 +28,7 @@ def image_to_cv2_mat(img_data: str) -> numpy.ndarray:
     pixels = numpy.frombuffer(_content(img_data), numpy.uint8)
     image = cv2.imdecode(pixels, cv2.IMREAD_COLOR) if pixels.size else None
     if image is None:
-        raise ValueError("this is no picture that can be decoded")
+        raise ValueError("this is not an image that can be decoded")
     return image
 
 

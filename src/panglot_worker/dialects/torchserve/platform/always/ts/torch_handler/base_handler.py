@@ -3,12 +3,18 @@
 import abc
 import importlib
 import os
+import pickle
 import time
 
 import torch
 
 from ts.handler_utils.timer import timed
 from ts.utils.util import list_classes_from_module, load_label_mapping
+
+WHOLE = (
+    "%s has more in it than weights, which torch.load refuses since torch 2.6: save model.state_dict() alone; or, if "
+    "you trust the file, load it in a handler of your own with torch.load(path, weights_only=False)"
+)
 
 
 class BaseHandler(abc.ABC):  # noqa: B024  as in the original, whose children may be abstract
@@ -73,8 +79,14 @@ class BaseHandler(abc.ABC):  # noqa: B024  as in the original, whose children ma
             raise ValueError("Expected only one class as model definition. %s" % kinds)
         model = kinds[0]()
         if model_pt_path:
-            model.load_state_dict(torch.load(model_pt_path, map_location=self.device))
+            model.load_state_dict(self._weights(model_pt_path))
         return model
+
+    def _weights(self, path):
+        try:
+            return torch.load(path, map_location=self.device)
+        except pickle.UnpicklingError as error:
+            raise RuntimeError(WHOLE % os.path.basename(path)) from error
 
     def _compile(self):
         """`torch.compile` by the key `pt2` of model-config.yaml; where that fails the model stays as it is."""

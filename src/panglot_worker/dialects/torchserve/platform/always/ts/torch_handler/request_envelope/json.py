@@ -13,6 +13,8 @@ class JSONEnvelope(BaseEnvelope):
 
     def parse_input(self, data):
         rows = [(row.get("data") or row.get("body") or row)["instances"] for row in data]
+        if not all(rows):
+            raise IndexError("a request has no instances")
         self._lengths = [len(instances) for instances in rows]
         return [_decoded(instance) for instances in rows for instance in instances]
 

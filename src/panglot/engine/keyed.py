@@ -1,0 +1,91 @@
+"""An engine whose calls belong to workers by a key: those of one key run in one worker, which remembers something.
+
+With one worker there is nothing to decide, and no key is read. Of several fronts the first has all workers, and reads
+the keys of the calls that the others pass on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+from panglot.engine.call import Call, Fault
+from panglot.engine.engine import LocalEngine
+from panglot.engine.pools.among_fronts import DispatcherAmongFronts, PoolAmongFronts
+from panglot.engine.pools.dispatching import Dispatcher
+from panglot.engine.pools.pool import Pool
+from panglot.errors import StartError
+from panglot.settings.counts import WorkerCount
+
+KeyOf = Callable[[Call], str | Fault]
+"""The key of a call; a fault where it cannot be read."""
+
+
+def no_key(call: Call) -> str | Fault:
+    """The key of all calls, until somebody can read it."""
+    return ""
+
+
+class DispatcherByKey(Dispatcher):
+    """Gives each worker the calls of its own keys. The lane of a call is the index of its worker."""
+
+    def _pump(self) -> None:
+        if self.supervisor.count.most == 1 or self.background is not None:
+            super()._pump()
+            return
+        self._pump_scheduled = False
+        now = self.clock()
+        waiting: dict[str, list[Call]] = {}
+        for call in self.queue.waiting():
+            waiting.setdefault(call.lane, []).append(call)
+        lend = self.lending.lend if self.lending.size else None
+        for worker in self.workers:
+            calls = waiting.get(str(worker.index), [])[: max(0, worker.free_slots(now))]
+            if calls:
+                del waiting[str(worker.index)]
+                worker.run(calls, now, not worker.batched, lend)
+                for call in calls:
+                    # After `run`, which changes their state: the queue tells by it which calls still wait.
+                    self.queue.remove(call)
+                    self.counted.queue_time.add(call.queued_us)
+
+
+class PoolByKey(Pool):
+    """A pool whose workers have keys of their own."""
+
+    dispatchers = DispatcherByKey
+
+
+class DispatcherByKeyAmongFronts(DispatcherAmongFronts, DispatcherByKey):
+    """Gives its own workers their calls by key. A front without workers passes on what waits."""
+
+
+class PoolByKeyAmongFronts(PoolAmongFronts):
+    """A pool whose workers have keys of their own, and calls that come from several fronts."""
+
+    dispatchers = DispatcherByKeyAmongFronts
+
+
+class KeyedEngine(LocalEngine):
+    """Sends the calls of one key to one worker. The worker's successor has the same keys, and none of its memory."""
+
+    pool_kind = PoolByKey
+    pool_kind_among_fronts = PoolByKeyAmongFronts
+    takes_handed = False
+    key_of: KeyOf = staticmethod(no_key)
+    """Set by whoever knows how requests are written."""
+
+    def submit(self, call: Call) -> Fault | None:
+        """Submit a call to the worker that its key belongs to; why not, where it is refused."""
+        workers = self.main.supervisor.count.most
+        if workers > 1 and self.context.share.has_workers:
+            key = self.key_of(call)
+            if isinstance(key, Fault):
+                call.release()
+                return key
+            call.lane = str(zlib.crc32(key.encode("utf-8", "replace")) % workers)
+        return super().submit(call)
+
+    def scale(self, count: WorkerCount) -> None:
+        """Raise StartError: with another number of workers, keys would belong to others."""
+        raise StartError("the number of workers is fixed: each has requests of its own, which it remembers")

@@ -1,0 +1,1 @@
+"""Calls between fronts: when one is lent, how it travels, and who answers for it."""

@@ -1,0 +1,141 @@
+"""A call of another front in this front's engine, and how calls travel between the two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from panglot.engine.call import Call, CallProgress, Fault
+from panglot_worker.line import wire
+
+SEPARATOR = b"\1"
+"""Stands between the address of a lent call and its head. HTTP allows it in none of them."""
+HEAD_START = 0.05
+"""Seconds by which the deadline of a lent call passes earlier where it runs."""
+HELD = b" held"
+"""Behind the limit of a job whose client waits for it."""
+NO_DEADLINE = 1e9
+"""Seconds: a call with more time than that has no deadline."""
+
+
+class LentAddress(NamedTuple):
+    """What a front needs to run a call of another."""
+
+    slot: int
+    """The position of the model."""
+    run_limit: float | None
+    """Of a job, the longest that its run may take, or 0; None: it is no job."""
+    held: bool
+    """Whether it is a job whose client waits for it."""
+    lane: str
+    head: bytes
+
+
+class Borrower(Protocol):
+    """Sends back the answers to calls of one other front."""
+
+    index: int
+
+    def answer(self, reply: wire.Reply) -> None:
+        """Send an answer, or a part of one, at the end of this turn of the loop."""
+
+    def answer_fault(self, item_id: int, fault: Fault) -> None:
+        """Send what this engine answers in the script's place."""
+
+    def report(self, item_id: int, news: dict[str, Any]) -> None:
+        """Send what a script says while it works on a call, or that a worker died of it."""
+
+
+class LentCall(Call):
+    """A call of another front. For the engine it is a call like any other: batch, deadline, stream, death of a worker.
+
+    The other front counts its bytes and has its client; so nothing is counted here.
+    """
+
+    __slots__ = ("borrower", "item_id", "untaken")
+    lent = True
+
+    def __init__(self, borrower: Borrower, item: wire.Item, lane: str, head: bytes, now: float) -> None:
+        super().__init__()
+        self.borrower = borrower
+        self.item_id = item.id
+        """What the other front calls it."""
+        self.untaken = 0
+        """Bytes of its stream that were sent, and that its client may not have taken."""
+        self.lane, self.head = lane, head
+        self.request_id = head.partition(b"\0")[0]
+        self.pieces, self.size = (item.body,), len(item.body)
+        self.arrived = now
+        self.deadline = now + item.seconds_left if item.seconds_left < NO_DEADLINE else math.inf
+
+    def reply(self, reply: wire.Reply) -> None:
+        # Without SHARED: the body lies in memory that the other front has not mapped, and is copied to the link.
+        self.borrower.answer(reply._replace(id=self.item_id, flags=reply.flags & ~wire.SHARED))
+
+    def fail(self, fault: Fault) -> None:
+        self.borrower.answer_fault(self.item_id, fault)
+
+    def tell_death(self) -> None:
+        self.borrower.report(self.item_id, {"died": True})
+
+
+class LentJob(LentCall):
+    """A job of another front, which leaves the requests of this front the workers that they need."""
+
+    __slots__ = ("run_limit",)
+    background = True
+    reserves = False
+
+    def report(self, progress: CallProgress) -> None:
+        self.borrower.report(self.item_id, {"fraction": progress.fraction, "text": progress.text})
+
+    def printed(self, source: str, text: str) -> None:
+        self.borrower.report(self.item_id, {"source": source, "printed": text})
+
+
+class LentHeldJob(LentJob):
+    """The same for a job whose client waits for it: it goes before jobs, as requests do."""
+
+    __slots__ = ()
+    background = False
+
+
+def lent_call(borrower: Borrower, item: wire.Item, address: LentAddress, now: float) -> LentCall:
+    """The call of another front that came as this item."""
+    if address.run_limit is None:
+        return LentCall(borrower, item, address.lane, address.head, now)
+    kind = LentHeldJob if address.held else LentJob
+    job = kind(borrower, item, address.lane, address.head, now)
+    job.run_limit = address.run_limit
+    return job
+
+
+def run_frame(slot: int, calls: Sequence[tuple[int, Call]], now: float) -> list[wire.Buffer]:
+    """A RUN frame with calls, each with its number, for the model of this slot; `address` reads their heads."""
+    items = []
+    for number, call in calls:
+        limit = b"" if call.reserves else b"%.3f" % call.run_limit + (b"" if call.background else HELD)
+        head = SEPARATOR.join((b"%d" % slot, limit, call.lane.encode(), call.head))
+        pieces, size = call.pieces, call.size
+        if call.buffer is not None:
+            # A copy: the client may disconnect, and its buffer be used for another body, before all is written.
+            pieces = (b"".join(call.body()),)
+            size = len(pieces[0])
+        left = call.deadline - now
+        # The other front answers first: it knows why a call is late.
+        left -= HEAD_START if left > 10 * HEAD_START else 0.0
+        items.append((number, min(left, 2 * NO_DEADLINE), head, pieces, size, 0, 0))
+    return wire.run_frame(items, 0)
+
+
+def address(head: bytes) -> LentAddress:
+    """What stands in the head of a lent call. Raises WireError."""
+    try:
+        slot, limit, lane, rest = head.split(SEPARATOR, 3)
+        if slot.isdigit():
+            seconds = float(limit.removesuffix(HELD)) if limit else None
+            return LentAddress(int(slot), seconds, limit.endswith(HELD), lane.decode(), rest)
+    except ValueError:
+        pass
+    raise wire.WireError("a lent call without an address")

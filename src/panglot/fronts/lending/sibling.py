@@ -1,0 +1,124 @@
+"""Another front of this server, and the link to it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from panglot.engine.workers.link import Link
+from panglot.fronts.lending.loans import KINDS, Loans
+from panglot.fronts.lending.rules import CallLending
+from panglot_worker.line import wire
+
+ASK, TOLD, JOBS, PAIRS = 40, 41, 47, 49
+"""Frames between fronts beside those of `wire`: a question about figures, and its answer, both JSON with a number;
+what fronts say about jobs (`jobs/fronts/passing.py`); and recorded pairs (`serving/fronts/recording.py`)."""
+LARGEST_FIGURES = 64 << 20
+
+log = logging.getLogger("panglot")
+AnswerQuestion = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+class LinkUser(Protocol):
+    """Whoever sends frames of one kind to other fronts, and takes theirs."""
+
+    def linked(self, front: int, link: Link) -> None:
+        """Note that a front can be reached by this link."""
+
+    def lost(self, front: int) -> None:
+        """Note that a front cannot be reached any more."""
+
+    def heard(self, front: int, payload: memoryview) -> None:
+        """Take what a front says. Raises WireError."""
+
+
+class Sibling:
+    """One other front. A link in doubt is closed by both sides; the parent makes another when a front is forked."""
+
+    def __init__(
+        self,
+        index: int,
+        lendings: Mapping[int, CallLending],
+        answer: AnswerQuestion,
+        on_lost: Callable[[Sibling], None],
+        users: Mapping[int, LinkUser],
+    ) -> None:
+        self.index = index
+        self.link = Link(self, 0)
+        self.loans = Loans(index, self.link, lendings)
+        self._answer = answer
+        self._on_lost = on_lost
+        self._users = users
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def connect(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().create_unix_connection(lambda: self.link, sock=sock)
+        for user in self._users.values():
+            user.linked(self.index, self.link)
+
+    # Questions
+
+    def ask(self, question: dict[str, Any]) -> asyncio.Future[Any]:
+        """The answer of the other front, once it comes. Whoever asks waits no longer than is bearable."""
+        number = next(self._numbers)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: self._asked.pop(number, None))
+        self.link.send([wire.frame(ASK, 0, orjson.dumps({"number": number, "question": question}))])
+        return answer
+
+    async def _tell(self, number: int, question: dict[str, Any]) -> None:
+        try:
+            value = await self._answer(question)
+        except Exception:
+            log.exception("a question of front %d could not be answered", self.index)
+            return
+        self.link.send([wire.frame(TOLD, 0, orjson.dumps({"number": number, "answer": value}, default=str))])
+
+    # As the owner of a link
+
+    def longest(self, kind: int, count: int) -> int:
+        # Bodies and answers were checked against the limits by the front that has them from a client or a worker.
+        return wire.MAX_FRAME if kind in KINDS or kind in self._users else LARGEST_FIGURES
+
+    def on_paused(self, paused: bool) -> None:
+        self.loans.paused = paused
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """Take a frame of a loan, a question or an answer. Raises WireError for any other."""
+        if kind in KINDS:
+            self.loans.on_frame(kind, count, payload)
+            return
+        if kind in self._users:
+            self._users[kind].heard(self.index, payload)
+            return
+        if kind not in (ASK, TOLD):
+            raise wire.WireError(f"a front sent {wire.NAMES.get(kind, kind)}")
+        value = wire.json_object(payload)
+        if kind == ASK:
+            task = asyncio.get_running_loop().create_task(self._tell(value["number"], value["question"]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        asked = self._asked.get(value["number"])
+        # None: the answer came too late for whoever asked.
+        if asked is not None and not asked.done():
+            asked.set_result(value["answer"])
+
+    def on_lost(self) -> None:
+        for asked in list(self._asked.values()):
+            asked.cancel()
+        # First out of the list: a call that comes back must not be lent to this front again.
+        self._on_lost(self)
+        self.loans.lost()
+
+    def close(self) -> None:
+        self.link.close()

@@ -1,0 +1,58 @@
+"""The quota of one front of several: the limits are the server's, and the board has what each front uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from panglot.fronts.board import CLOSED, MEMORY, BoardRow
+from panglot.settings import Settings
+from panglot.web.limits.quota import CountedConnection, Quota
+
+
+class MemberQuota(Quota):
+    """Counts bytes on the board, and counts out the connections that end there.
+
+    Others are looked at only beyond this front's own share. Two fronts that take bytes in the same moment may together
+    exceed the limit by one body each.
+    """
+
+    def __init__(self, settings: Settings, row: BoardRow, rows: Sequence[BoardRow]) -> None:
+        self._row = row
+        self._rows = rows
+        # Not by way of the row, which costs several times as much, for every request.
+        self._cells, self._memory = row.cells, row.start + MEMORY
+        super().__init__(settings)
+        self._share = self.most_for_large // len(rows)
+
+    # `used` is a cell of the board: whoever adds to it, or takes away, tells the other fronts by that.
+
+    @property
+    def used(self) -> int:
+        return self._cells[self._memory]
+
+    @used.setter
+    def used(self, used: int) -> None:
+        self._cells[self._memory] = used
+
+    def _used_by_all(self) -> int:
+        return sum(row[MEMORY] for row in self._rows)
+
+    def take(self, size: int, total: int) -> bool:
+        """As `Quota.take`, with what all fronts use."""
+        if total > self.small and total > self.largest_body:
+            return False
+        cells, memory = self._cells, self._memory
+        used = cells[memory] + size
+        if used > self._share:
+            used_by_all = self._used_by_all() + size
+            if used_by_all > (self.most if total <= self.small else self.most_for_large):
+                return False
+        cells[memory] = used
+        return True
+
+    def fits(self, size: int) -> bool:
+        return self._used_by_all() + size <= (self.most if size <= self.small else self.most_for_large)
+
+    def remove(self, connection: CountedConnection) -> None:
+        super().remove(connection)
+        self._row[CLOSED] += 1

@@ -1,0 +1,1 @@
+"""Which models all fronts of a server serve, and how that changes."""

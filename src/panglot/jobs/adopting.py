@@ -1,0 +1,39 @@
+"""Storing a held job while it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from panglot.engine.call import Fault
+from panglot.jobs.held import HeldCall
+from panglot.jobs.job import Job, JobOutcome, JobTrouble
+from panglot.jobs.running import JobCall
+
+if TYPE_CHECKING:
+    from panglot.jobs.board import JobBoard
+
+
+def adopt(board: JobBoard, call: HeldCall, then: Callable[[Job | JobTrouble], None]) -> None:
+    """Make a held job one of the board; `then` gets it as it is stored, or a JobTrouble."""
+    ends = early_ends(call)
+
+    def begin(job: Job) -> JobCall:
+        call.claimed = call.claimed._replace(job=job)
+        call.ended, call.changed = board.over, board.wake
+        return call
+
+    def stored(result: Job | JobTrouble) -> None:
+        board.held.remove(call)
+        then(result)
+        for end in ends if isinstance(result, Job) else ():
+            board.over(call, end)
+
+    board.adopt_as(call.new, call.accepted, call.started, begin, stored)
+
+
+def early_ends(call: HeldCall) -> list[JobOutcome | Fault]:
+    """Where the end of a run is from now on, if it comes before the job is stored."""
+    ends: list[JobOutcome | Fault] = []
+    call.ended = lambda call, end: ends.append(end)
+    return ends

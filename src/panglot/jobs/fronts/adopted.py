@@ -1,0 +1,123 @@
+"""Jobs that one front runs and another stores: their clients waited here, and do so no longer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from panglot.engine.call import Call, CallProgress, Fault, Uncounted
+from panglot.jobs.board import JobBoard
+from panglot.jobs.fronts.sending import SendCommand
+from panglot.jobs.held import HeldCall
+from panglot.jobs.job import Claimed, Job, JobOutcome, JobTrouble, NewJob
+from panglot.jobs.running import JobCall
+
+BREATH = 0.1
+"""Seconds between two reports of how far a run is."""
+FRONT_DIED = Fault(500, "worker_died", "the process that ran the job has died")
+
+
+class AdoptedRuns:
+    """In the front that runs them. `tell` sends a command to the front that stores them."""
+
+    def __init__(self, tell: Callable[..., None]) -> None:
+        self._tell = tell
+        self._runs: dict[str, HeldCall] = {}
+        self._changed: set[str] = set()
+        self._told: dict[str, int] = {}
+        """How many parts of a run the other front has."""
+
+    def add(self, call: HeldCall, job: Job, ends: list[JobOutcome | Fault]) -> None:
+        call.claimed = call.claimed._replace(job=job)
+        self._runs[job.id] = call
+        call.ended, call.changed = self._ended, self._report
+        for end in ends:
+            self._ended(call, end)
+
+    def drop(self, name: str) -> None:
+        """Cancel a run: its job was cancelled."""
+        call = self._forget(name)
+        if call is not None:
+            call.cancel(call)
+
+    def drop_all(self) -> None:
+        """Cancel all runs: the front that stored them is gone. Its successor runs these jobs anew."""
+        for name in list(self._runs):
+            self.drop(name)
+
+    def _forget(self, name: str) -> HeldCall | None:
+        call = self._runs.pop(name, None)
+        self._told.pop(name, None)
+        if call is not None:
+            call.release_parts()
+        return call
+
+    def _ended(self, call: JobCall, end: JobOutcome | Fault) -> None:
+        if self._forget(call.job.id) is not None:
+            self._tell("over", call.job.id, end)
+
+    def _report(self, name: str) -> None:
+        if not self._changed:
+            asyncio.get_running_loop().call_later(BREATH, self._report_all)
+        self._changed.add(name)
+
+    def _report_all(self) -> None:
+        names, self._changed = self._changed, set()
+        for name in names:
+            call = self._runs.get(name)
+            if call is not None:
+                after = self._told.get(name, 0)
+                self._told[name] = len(call.parts)
+                self._tell("report", name, call.progress, call.printed_text, call.parts[after:])
+
+
+class RunsElsewhere:
+    """In the front that stores them: a call for each run of another front."""
+
+    def __init__(self, board: JobBoard) -> None:
+        self._board = board
+        self._runs: dict[str, tuple[int, JobCall]] = {}
+        """The front of each run, and its call here."""
+
+    def adopt(
+        self,
+        front: int,
+        send: SendCommand,
+        then: Callable[[Job | JobTrouble], None],
+        new: NewJob,
+        accepted: float,
+        started: float,
+    ) -> None:
+        """Store a job that a front runs."""
+
+        def begin(job: Job) -> JobCall:
+            def cancel(call: Call) -> None:
+                self._runs.pop(job.id, None)
+                send(0, "drop", job.id)
+
+            board, claimed = self._board, Claimed(job, new.head, new.lane, new.run_timeout, b"")
+            write_fault = board.runners[job.model].write_fault
+            call = JobCall(claimed, Uncounted(), write_fault, board.over, board.wake, cancel)
+            self._runs[job.id] = (front, call)
+            return call
+
+        self._board.adopt_as(new, accepted, started, begin, then)
+
+    def report(self, name: str, progress: CallProgress | None, printed: str, parts: list[bytes]) -> None:
+        run = self._runs.get(name)
+        if run is not None:
+            call = run[1]
+            call.progress, call.printed_text = progress, printed
+            call.parts += parts
+            self._board.wake(name)
+
+    def over(self, name: str, end: Any) -> None:
+        run = self._runs.pop(name, None)
+        if run is not None:
+            self._board.over(run[1], end)
+
+    def lost(self, front: int) -> None:
+        """Have the jobs of a front that died tried again, as after the death of a worker."""
+        for name in [name for name, (runs_it, _) in self._runs.items() if runs_it == front]:
+            self.over(name, FRONT_DIED)

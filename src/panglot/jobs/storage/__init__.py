@@ -1,0 +1,1 @@
+"""Where jobs are stored: the thread that owns them, its database, its folder."""

@@ -1,0 +1,305 @@
+"""The database of jobs: its tables, how it is opened, and what becomes of a damaged one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+from panglot.errors import StartError
+from panglot.jobs.job import DONE, FAILED, QUEUED, NewJob, fault_text
+from panglot.jobs.storage import salvage
+from panglot.jobs.storage.folder import ANSWERS, BODIES, JobFolder, is_remote, remove
+from panglot.terminal.text import counted
+
+VERSION, APPLICATION = 1, 0x50474A42
+COLUMNS = (
+    "seq", "id", "model", "route", "owner", "key", "digest", "state", "attempts", "crashes", "accepted", "started",
+    "ended", "due", "expires", "retain", "webhook", "own", "head", "lane", "rerun", "run_timeout", "size", "crc",
+    "filed", "status", "answer_head", "answer_size", "answer_crc", "answer_filed", "parts", "fault",
+)  # fmt: skip
+SCHEMA = """
+CREATE TABLE job (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, model TEXT NOT NULL, route TEXT NOT NULL, owner TEXT NOT NULL,
+  key TEXT, digest BLOB, state INTEGER NOT NULL, attempts INTEGER NOT NULL, crashes INTEGER NOT NULL,
+  accepted REAL NOT NULL, started REAL, ended REAL, due REAL NOT NULL, expires REAL NOT NULL, retain REAL NOT NULL,
+  webhook TEXT, own TEXT NOT NULL, head BLOB NOT NULL, lane TEXT NOT NULL, rerun INTEGER NOT NULL,
+  run_timeout REAL NOT NULL, size INTEGER NOT NULL, crc INTEGER NOT NULL, filed INTEGER NOT NULL,
+  status INTEGER, answer_head BLOB, answer_size INTEGER NOT NULL, answer_crc INTEGER, answer_filed INTEGER NOT NULL,
+  parts BLOB, fault TEXT);
+CREATE TABLE payload (position INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE outbox (
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, event TEXT NOT NULL, url TEXT NOT NULL,
+  payload BLOB, attempts INTEGER NOT NULL, due REAL NOT NULL, fault TEXT);
+CREATE INDEX job_next ON job (model, seq) WHERE state = 0;
+CREATE INDEX job_running ON job (seq) WHERE state = 1;
+CREATE INDEX job_due ON job (due);
+CREATE UNIQUE INDEX job_key ON job (owner, model, key) WHERE key IS NOT NULL;
+CREATE INDEX outbox_due ON outbox (due);
+CREATE INDEX outbox_seq ON outbox (seq);
+"""
+UPGRADES: tuple[str, ...] = ()
+"""The statements that make each version of the tables from the one before, from version 1 on."""
+
+
+class Opened:
+    """A database that was opened, and what its opening has to say."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.report: list[str] = []
+        """What was lost, in sentences for the log."""
+        self.was_damaged = False
+
+
+def in_memory() -> Opened:
+    """A database that ends with the process."""
+    connection = _connect(":memory:", "MEMORY", "OFF")
+    _create(connection)
+    return Opened(connection)
+
+
+def open_in(folder: JobFolder, synchronous: str = "FULL") -> Opened:
+    """Open the current database of a folder that is claimed; of a damaged one, save what is whole. Raises StartError.
+
+    `synchronous` is for tests that show what is lost without it.
+    """
+    name = folder.current()
+    try:
+        if name:
+            return Opened(_existing(folder, name, synchronous))
+        # New, or the first start ended before it listened: no job was accepted yet.
+        for path in folder.path.glob("jobs-*.db*"):
+            path.unlink()
+        connection = _at(folder, "jobs-1.db", synchronous)
+        _create(connection)
+        folder.switch("jobs-1.db")
+        return Opened(connection)
+    except OSError as error:
+        raise StartError(f"--jobs {folder.path}: {error.strerror}") from None
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 255
+        if not name or code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise StartError(f"--jobs {folder.path}: {error}") from None
+        try:
+            return _salvaged(folder, name, str(error), synchronous)
+        except (OSError, sqlite3.Error) as failure:
+            message = f"--jobs {folder.path}: {name} is damaged ({error}), and cannot be saved: {failure}"
+            raise StartError(message, fix="free some space, or move the folder away to begin again") from None
+
+
+def _connect(path: Path | str, journal: str, synchronous: str) -> sqlite3.Connection:
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64, timeout=0)
+    try:
+        # Before the journal: with WAL there is then no file of shared memory, and no other connection.
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        database.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+        database.execute(f"PRAGMA synchronous = {synchronous}")
+        # Free pages hold no old copies of rows, which salvage would take for jobs.
+        database.execute("PRAGMA secure_delete = ON").fetchone()
+        # Else temporary files lie in /tmp, and its being full looks like a full folder of jobs.
+        database.execute("PRAGMA temp_store = MEMORY")
+        database.execute("PRAGMA cache_size = -8192")
+        database.execute("PRAGMA wal_autocheckpoint = 1000").fetchone()
+        database.execute("PRAGMA journal_size_limit = 16777216").fetchone()
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _at(folder: JobFolder, name: str, synchronous: str) -> sqlite3.Connection:
+    # The log of WAL needs memory that all users of the file share, which file systems of a network do not have.
+    return _connect(folder.path / name, "TRUNCATE" if is_remote(folder.path) else "WAL", synchronous)
+
+
+def _create(database: sqlite3.Connection) -> None:
+    about = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+    database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {about} COMMIT;")
+
+
+def _existing(folder: JobFolder, name: str, synchronous: str) -> sqlite3.Connection:
+    path = folder.path / name
+    if not path.exists() or not path.stat().st_size:
+        raise sqlite3.DatabaseError("it is missing or empty")
+    if path.stat().st_size % salvage.PAGE:
+        # Before SQLite opens it: SQLite fills the last page with zeros, and a row that was cut would look whole then.
+        raise sqlite3.DatabaseError("it was cut within a page")
+    unclean = Path(f"{path}-wal").exists()
+    database = _at(folder, name, synchronous)
+    try:
+        if _pragma(database, "application_id") != APPLICATION:
+            raise sqlite3.DatabaseError("it is no database of jobs")
+        version = _pragma(database, "user_version")
+        if version > VERSION:
+            message = f"--jobs {folder.path}: {name} was written by a later Panglot"
+            fix = f"its version is {version}, and this Panglot knows {VERSION}: use that Panglot, or another folder"
+            raise StartError(message, fix=fix)
+        for number, statements in enumerate(UPGRADES[version - 1 :], version + 1):
+            database.executescript(f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {number}; COMMIT;")
+        wrong_size = path.stat().st_size != _pragma(database, "page_count") * _pragma(database, "page_size")
+        if unclean or wrong_size:
+            verdict = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(verdict)
+    except (sqlite3.Error, StartError, OSError):
+        with contextlib.suppress(sqlite3.Error):
+            database.close()
+        raise
+    return database
+
+
+def _pragma(database: sqlite3.Connection, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+# A damaged database
+
+
+def _salvaged(folder: JobFolder, damaged: str, why: str, synchronous: str) -> Opened:
+    """Make a new database of all rows that are whole. The damaged one stays where it is, under its old name."""
+    old = folder.path / damaged
+    name = f"jobs-{int(damaged.partition('-')[2].partition('.')[0]) + 1}.db"
+    for path in folder.path.glob(name + "*"):
+        path.unlink()
+    order = COLUMNS.index("state"), COLUMNS.index("attempts")
+    rows = salvage.read(old, Path(f"{old}-wal"), len(COLUMNS), order)
+    opened = Opened(_at(folder, name, synchronous))
+    database, report = opened.connection, opened.report
+    _create(database)
+    database.execute("BEGIN IMMEDIATE")
+    saved = 0
+    stored: set[int] = set()
+    for row in rows.jobs.values():
+        job = dict(zip(COLUMNS, row, strict=True))
+        if _save(folder, job, rows.payloads, report):
+            saved += _insert(database, job, rows.payloads)
+            stored.add(job["seq"])
+    # Also those with a damaged row: a body that is whole says all that is needed.
+    rowless = [position for position in rows.payloads if not position % 2 and position // 2 not in stored]
+    for position in rowless:
+        rebuilt = _rebuilt(position, rows.payloads, report)
+        if rebuilt is not None:
+            saved += _insert(database, rebuilt, rows.payloads)
+    for message in rows.outbox.values():
+        database.execute("INSERT OR IGNORE INTO outbox VALUES (?,?,?,?,?,?,?,?,?)", message)
+    database.execute("COMMIT")
+    report.insert(0, f"{damaged} is damaged ({why}); {name} holds {counted(saved, 'job')} of it")
+    folder.switch(name)
+    opened.was_damaged = True
+    return opened
+
+
+def _insert(database: sqlite3.Connection, job: dict[str, Any], payloads: dict[int, bytes]) -> int:
+    marks = ",".join("?" * len(COLUMNS))
+    values = tuple(job[column] for column in COLUMNS)
+    done = database.execute(f"INSERT OR IGNORE INTO job VALUES ({marks})", values).rowcount  # noqa: S608
+    for position in (job["seq"] * 2, job["seq"] * 2 + 1):
+        if position in payloads:
+            database.execute("INSERT OR IGNORE INTO payload VALUES (?, ?)", (position, payloads[position]))
+    return int(done > 0)
+
+
+def _save(folder: JobFolder, job: dict[str, Any], payloads: dict[int, bytes], report: list[str]) -> bool:
+    """Whether a job of a damaged database can be stored anew: one that has not ended needs its body."""
+    seq, name = job["seq"], job["id"]
+    answered = job["state"] in (DONE, FAILED)
+    stored = payloads.get(seq * 2)
+    body = stored.partition(b"\n")[2] if stored is not None else None
+    if not job["filed"] and not is_whole(body, job["size"], job["crc"]) and not answered:
+        report.append(f"job {name}: its body is lost")
+        return False
+    if answered and job["answer_size"] and not job["answer_filed"]:
+        answer = payloads.get(seq * 2 + 1)
+        if not is_whole(answer, job["answer_size"], job["answer_crc"]):
+            if not job["filed"] and not is_whole(body, job["size"], job["crc"]):
+                report.append(f"job {name}: its body and its answer are lost")
+                return False
+            job |= {"state": QUEUED, "answer_size": 0, "due": job["expires"], "ended": None, "status": None}
+            job |= {"answer_head": None, "answer_crc": None, "parts": None, "fault": None}
+            report.append(f"job {name}: its answer is lost; it runs again")
+    return True
+
+
+def _rebuilt(position: int, payloads: dict[int, bytes], report: list[str]) -> dict[str, Any] | None:
+    """A job whose row is lost and whose body is whole, by the line that stands before the body."""
+    first, _, body = payloads[position].partition(b"\n")
+    try:
+        told = json.loads(first)
+        job: dict[str, Any] = dict.fromkeys(COLUMNS) | {name: told[name] for name in ABOUT}
+        whole = is_whole(body, told["size"], told["crc"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not whole:
+        report.append(f"job {told['id']}: its row and a part of its body are lost")
+        return None
+    now = time.time()
+    job |= {"seq": position // 2, "head": told["head"].encode("latin-1"), "state": QUEUED, "attempts": 0, "crashes": 0}
+    job |= {"due": job["expires"], "filed": 0, "answer_size": 0, "answer_filed": 0}
+    if position + 1 in payloads:
+        # It was answered, and how is lost: it must not run again.
+        fault = fault_text("row_lost", "the job was done, and a damaged database lost how")
+        job |= {"state": FAILED, "ended": now, "due": now + job["retain"], "fault": fault}
+        payloads.pop(position + 1)
+    report.append(f"job {told['id']}: its row is lost, and made again from its body")
+    return job
+
+
+ABOUT = ("id", "model", "route", "owner", "accepted", "expires", "retain", "webhook", "own", "lane", "rerun",
+         "run_timeout", "size", "crc")  # fmt: skip
+"""What the line before a body has of the job, besides its head."""
+
+
+def about(job: NewJob, now: float, crc: int) -> bytes:
+    """The line before a stored body: enough to make the job anew where its row is lost."""
+    told = {
+        "id": job.id, "model": job.model, "route": job.route, "owner": job.owner, "accepted": now,
+        "expires": now + job.lifetime, "retain": job.retain, "webhook": job.webhook and job.webhook.to_text(),
+        "own": job.own, "lane": job.lane, "rerun": int(job.rerun), "run_timeout": job.run_timeout,
+        "size": len(job.body), "crc": crc, "head": job.head.decode("latin-1"),
+    }  # fmt: skip
+    return json.dumps(told).encode() + b"\n"
+
+
+def is_whole(data: bytes | None, size: int, crc: int | None) -> bool:
+    return data is not None and len(data) == size and zlib.crc32(data) == crc
+
+
+def shrink(database: sqlite3.Connection) -> None:
+    """Give pages back where more than a quarter of them, and 10 MiB, are free."""
+    free = _pragma(database, "freelist_count")
+    if free > 2560 and free * 4 > _pragma(database, "page_count"):
+        database.execute("PRAGMA incremental_vacuum(256)").fetchall()
+
+
+def tidy(folder: JobFolder, opened: Opened) -> None:
+    """Remove files without a row; after damage they are moved to lost/. Name jobs whose file is missing."""
+    database = opened.connection
+    for kind, column in ((BODIES, "filed"), (ANSWERS, "answer_filed")):
+        rows = database.execute(f"SELECT id, {column} FROM job WHERE {column}")  # noqa: S608
+        known = {folder.file(kind, name, number).name: name for name, number in rows}
+        present = {path.name for path in (folder.path / kind).iterdir()}
+        orphans = present - known.keys()
+        for name in orphans:
+            if opened.was_damaged:
+                (folder.path / "lost").mkdir(mode=0o700, exist_ok=True)
+                (folder.path / kind / name).rename(folder.path / "lost" / f"{name}.{kind}")
+            else:
+                remove(folder.path / kind / name)
+        if orphans:
+            fate = "they are in lost/" if opened.was_damaged else "they belong to no accepted job, and are removed"
+            opened.report.append(f"{counted(len(orphans), 'file')} of {kind} without a job: {fate}")
+        missing = [known[name] for name in known.keys() - present]
+        now = time.time()
+        for job in missing if kind == BODIES else ():
+            opened.report.append(f"job {job}: its body is missing")
+            fault = fault_text("body_damaged", "the body of the job is missing in the folder of jobs")
+            database.execute(
+                "UPDATE job SET state = 3, fault = ?, ended = ?, due = ? + retain WHERE id = ? AND state IN (0, 1, 6)",
+                (fault, now, now, job),
+            )

@@ -1,0 +1,1 @@
+"""Telling receivers of webhooks what becomes of jobs."""

@@ -1,0 +1,174 @@
+"""Telling receivers of webhooks what became of jobs, signed as Standard Webhooks 1.0.0 has it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import random
+import ssl
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from panglot.errors import StartError
+from panglot.fetching.connection import FetchBroken, connect
+from panglot.fetching.name_lookup import look_up
+from panglot.jobs.board import JobBoard
+from panglot.jobs.job import DueWebhook, JobTrouble
+from panglot_worker.net import urls
+from panglot_worker.net.hosts import AddressRefused, Allowed
+
+PAUSES = (5.0, 30.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0)
+"""Seconds before each further try: about 18 hours in all."""
+TIMEOUT = 15.0
+AT_ONCE, AT_ONCE_OF_HOST = 16, 4
+LONGEST_ANSWER = 65536
+GONE = 410
+
+log = logging.getLogger("panglot.jobs")
+MakeBody = Callable[[DueWebhook], Awaitable[bytes | None]]
+"""Makes the body of an event; None: the job is gone."""
+
+
+def refusal(url: str, allowed: tuple[str, ...]) -> str:
+    """Why a server with this `webhook_allow` may not call an address; empty: it may."""
+    try:
+        target = urls.parse(url, Allowed(allowed))
+    except AddressRefused as error:
+        return f"the webhook may not be called: {error}"
+    return "" if target.free else f"the webhook may not be called: --webhook-allow does not name {target.host}"
+
+
+def secrets_of(file: str, given: str) -> list[bytes]:
+    """The keys that sign, the newest first; several are separated by spaces. Raises StartError."""
+    try:
+        text = Path(file).read_text(encoding="ascii") if file else given
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartError(f"the secret of webhooks cannot be read: {error}", file=file) from None
+    keys = []
+    for word in text.split():
+        try:
+            key = base64.b64decode(word.removeprefix("whsec_"), validate=True)
+        except binascii.Error:
+            key = b""
+        if not 24 <= len(key) <= 64:
+            fix = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
+            raise StartError("the secret of webhooks is no whsec_ with 24 to 64 bytes in base64", fix=fix)
+        keys.append(key)
+    return keys
+
+
+def signature(keys: list[bytes], name: str, timestamp: int, body: bytes) -> str:
+    """The header webhook-signature."""
+    content = f"{name}.{timestamp}.".encode() + body
+    digests = (hmac.new(key, content, hashlib.sha256).digest() for key in keys)
+    return " ".join("v1," + base64.b64encode(digest).decode() for digest in digests)
+
+
+class WebhookSender:
+    """Sends the events that are due. A restart changes nothing: what is due, and when, is stored."""
+
+    def __init__(self, board: JobBoard, allowed: tuple[str, ...], keys: list[bytes], make_body: MakeBody) -> None:
+        self.board = board
+        self.allowed = allowed
+        self.keys = keys
+        self.make_body = make_body
+        self.outcomes = board.webhooks
+        self._sending: set[int] = set()
+        self._hosts: Counter[str] = Counter()
+        self._looking = self._again = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._tls: ssl.SSLContext | None = None
+
+    def look(self) -> None:
+        """Send what is due, unless that is being done."""
+        if not self._looking and self.board.is_used:
+            self._looking = True
+            self.board.store.read("due_webhooks", self.board.store.now(), 100, then=self._due)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _due(self, events: list[DueWebhook] | JobTrouble) -> None:
+        self._looking = False
+        for event in events if not isinstance(events, JobTrouble) else ():
+            host = urlsplit(event.url).netloc
+            busy = len(self._sending) >= AT_ONCE or self._hosts[host] >= AT_ONCE_OF_HOST
+            if event.number in self._sending or busy:
+                continue
+            self._sending.add(event.number)
+            self._hosts[host] += 1
+            task = asyncio.ensure_future(self._send(event, host))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, event: DueWebhook, host: str) -> None:
+        try:
+            body = await self.make_body(event)
+            fault, retry_after = ("", 0.0) if body is None else await self.post(event, body)
+            # Recorded before it leaves `_sending`: else the next look would send it again at once.
+            await self._record(event, fault, retry_after)
+        finally:
+            self._sending.discard(event.number)
+            self._hosts[host] -= 1
+        self.look()
+
+    async def _record(self, event: DueWebhook, fault: str, retry_after: float) -> None:
+        done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        write = self.board.store.write
+        if not fault:
+            self.outcomes["delivered"] += 1
+            write("delivered", event.number, then=done.set_result)
+        elif event.attempts >= len(PAUSES) or fault == "410":
+            self.outcomes["dropped"] += 1
+            log.error("webhook %s is given up after %d tries: %s", event.id, event.attempts + 1, fault)
+            write("delivered", event.number, then=done.set_result)
+        else:
+            self.outcomes["failed"] += 1
+            pause = max(PAUSES[event.attempts] * random.uniform(0.8, 1.2), retry_after)  # noqa: S311
+            write("postpone", event.number, self.board.store.now() + pause, fault, then=done.set_result)
+        await done
+
+    async def post(self, event: DueWebhook, body: bytes) -> tuple[str, float]:
+        """What went wrong, and how long the receiver wants to be left alone; empty: it has the event."""
+        try:
+            target = urls.parse(event.url, Allowed(self.allowed))
+            if not target.free:
+                return "--webhook-allow does not name it", 0.0
+            async with asyncio.timeout(TIMEOUT):
+                addresses = await look_up(target.host, target.port)
+                urls.check_addresses(target, addresses)
+                connection = await connect(target, addresses[0], self._context())
+                try:
+                    response = await connection.post(target, self._headers(event, body), body, LONGEST_ANSWER)
+                finally:
+                    connection.close()
+        except AddressRefused as error:
+            return str(error), 0.0
+        except TimeoutError:
+            return "no answer in time", 0.0
+        except (FetchBroken, OSError, ValueError) as error:
+            return f"{type(error).__name__}: {error}", 0.0
+        if 200 <= response.status <= 299:
+            return "", 0.0
+        given = response.retry_after
+        return str(response.status), min(float(given), 3600.0) if given.isdigit() else 0.0
+
+    def _headers(self, event: DueWebhook, body: bytes) -> Mapping[str, str]:
+        now = int(time.time())
+        headers = {"content-type": "application/json", "webhook-id": event.id, "webhook-timestamp": str(now)}
+        if self.keys:
+            headers["webhook-signature"] = signature(self.keys, event.id, now, body)
+        return headers
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls

@@ -1,0 +1,1 @@
+"""What `--fronts N` adds to a server: its start, and what the fronts share."""

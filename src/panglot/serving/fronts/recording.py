@@ -1,0 +1,194 @@
+"""`--record FILE` with several fronts: the first front writes the file, the others send it their pairs.
+
+A frame of another front holds a pair, or nothing, and what the front has lost and left out since its last frame. The
+first front answers each. Until then the front counts the pair as memory of its own: so no more than its share of
+`--record-memory` is ever on the way, and a front whose pairs are not taken drops further ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from panglot.engine.workers.link import Link
+from panglot.errors import StartError
+from panglot.fronts.lending.sibling import PAIRS
+from panglot.fronts.member import Member
+from panglot.recording.recorder import Recorder
+from panglot.recording.recording import Pair, head_of, pair_of
+from panglot.recording.sink import PAIR_COST, PairSink, RecorderOptions
+from panglot.serving.recording import OwnRecording, options_of
+from panglot.settings import Settings
+from panglot_worker.line import calls, wire
+
+OWNER = 0
+"""The index of the front that writes the file."""
+PATIENCE = 4.0
+"""Seconds that fronts which end wait for each other's last pairs."""
+LOST = "the disk was too slow or a front died"
+
+log = logging.getLogger("panglot.record")
+
+
+def recording_of_front(
+    settings: Settings, secrets: Iterable[bytes], member: Member
+) -> RecordingForFronts | RecordingElsewhere | None:
+    """What a front does about the recording of its server. Raises StartError when the file cannot be created."""
+    options = options_of(settings, secrets)
+    if member.index != OWNER:
+        elsewhere = RecordingElsewhere(options, member.index * options.sampling.every // member.count)
+        member.siblings.users[PAIRS] = elsewhere
+        return elsewhere
+    try:
+        recorder = Recorder(options)
+    except StartError as error:
+        if not member.catalog.is_loaded:
+            raise
+        # The server has served already: what goes wrong with the disk ends the recording, and nothing else.
+        log.warning("the recording has ended: %s", error.sentence())
+        member.siblings.users[PAIRS] = EndedRecording()
+        return None
+    recorder.why_dropped = LOST
+    owner = member.siblings.users[PAIRS] = RecordingForFronts(recorder)
+    return owner
+
+
+class RecordingForFronts:
+    """The recording in the front that writes it. A `LinkUser`."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.sink = recorder
+        self._own = OwnRecording(recorder)
+        self._links: dict[int, Link] = {}
+        self._last_left = asyncio.Event()
+
+    def linked(self, front: int, link: Link) -> None:
+        self._links[front] = link
+
+    def lost(self, front: int) -> None:
+        self._links.pop(front, None)
+        if not self._links:
+            self._last_left.set()
+
+    def heard(self, front: int, payload: memoryview) -> None:
+        """Take a pair of another front, and say so. Raises WireError."""
+        text, bodies = calls.read(payload)
+        about = wire.json_object(text)
+        self.sink.dropped += about["dropped"]
+        self.sink.skipped += about["skipped"]
+        if about["pair"] is not None:
+            self._take(about["pair"], bodies)
+        link = self._links.get(front)
+        if link is not None:
+            link.send(calls.frame(PAIRS, 0, {"recording": self.sink.recording}))
+        if about["ends"]:
+            self.lost(front)
+
+    def _take(self, head: dict[str, Any], bodies: memoryview) -> None:
+        recorder, size = self.sink, PAIR_COST + len(bodies)
+        middle = head["bodies"][0]
+        if not recorder.recording:
+            recorder.skipped += 1
+        elif not recorder.take(size):
+            recorder.dropped += 1
+        else:
+            try:
+                pair = pair_of(head, (bytes(bodies[:middle]), bytes(bodies[middle:])))
+            except ValueError:
+                recorder.give_back(size)
+                recorder.skipped += 1
+                return
+            # All fronts have one clock. A request may have begun before this front did.
+            pair.at = max(0.0, pair.at - recorder.began)
+            recorder.offer(pair, size)
+
+    async def close(self) -> None:
+        """Wait for the last pairs of the other fronts, a little while, and close the file."""
+        if self._links:
+            self._last_left.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._last_left.wait(), PATIENCE)
+        await self._own.close()
+
+
+class EndedRecording:
+    """Tells the other fronts that nothing is recorded any more. A `LinkUser`."""
+
+    def __init__(self) -> None:
+        self._links: dict[int, Link] = {}
+
+    def linked(self, front: int, link: Link) -> None:
+        self._links[front] = link
+
+    def lost(self, front: int) -> None:
+        self._links.pop(front, None)
+
+    def heard(self, front: int, payload: memoryview) -> None:
+        self._links[front].send(calls.frame(PAIRS, 0, {"recording": False}))
+
+
+class RecordingElsewhere(PairSink):
+    """The recording in a front that does not write it. A `LinkUser`."""
+
+    def __init__(self, options: RecorderOptions, turn: int) -> None:
+        super().__init__(options, turn)
+        self.sink = self
+        self._link: Link | None = None
+        """None while there is no front that writes."""
+        self._sent: deque[int] = deque()
+        """The sizes of what was sent and not taken yet."""
+        self._all_taken = asyncio.Event()
+
+    def offer(self, pair: Pair, size: int) -> None:
+        if self._link is None:
+            self.give_back(size)
+            self.dropped += 1
+        else:
+            self._send(pair, size)
+
+    def _send(self, pair: Pair | None, size: int, ends: bool = False) -> None:
+        assert self._link is not None
+        head, bodies = (head_of(pair), (pair.request.body, pair.answer.body)) if pair is not None else (None, ())
+        about = {"pair": head, "dropped": self.dropped, "skipped": self.skipped, "ends": ends}
+        self.dropped = self.skipped = 0
+        self._sent.append(size)
+        self._all_taken.clear()
+        self._link.send(calls.frame(PAIRS, 0, about, bodies))
+
+    # As LinkUser
+
+    def linked(self, front: int, link: Link) -> None:
+        if front == OWNER:
+            # What was sent by a link before this one is not sent again: it may be in the file.
+            self.lost(front)
+            self._link = link
+            self._send(None, 0)
+
+    def lost(self, front: int) -> None:
+        """Count what the front that writes may not have written before it died."""
+        if front == OWNER:
+            self._link, self.recording = None, True
+            # Every pair has a size; what only counts has none.
+            self.dropped += sum(size > 0 for size in self._sent)
+            self.give_back(sum(self._sent))
+            self._sent.clear()
+            self._all_taken.set()
+
+    def heard(self, front: int, payload: memoryview) -> None:
+        """Note that the oldest of what was sent is taken. Raises WireError."""
+        self.recording = wire.json_object(calls.read(payload)[0])["recording"]
+        if self._sent:
+            self.give_back(self._sent.popleft())
+        if not self._sent:
+            self._all_taken.set()
+
+    async def close(self) -> None:
+        """Wait until the other front has taken all pairs, a little while."""
+        if self._link is not None:
+            self._send(None, 0, ends=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_taken.wait(), PATIENCE)

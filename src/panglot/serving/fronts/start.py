@@ -1,0 +1,134 @@
+"""`--fronts N`: how many fronts a server has, and from the parent to a front that serves."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvloop
+
+from panglot.errors import LoadError, StartError
+from panglot.fronts import messages
+from panglot.fronts.board import Board
+from panglot.fronts.channel import Channel
+from panglot.fronts.limits.shared_keys import SharedKeys
+from panglot.fronts.member import Member
+from panglot.fronts.parent import Parent
+from panglot.jobs.storage.memory_folder import MemoryFolder
+from panglot.logs import journal as journals
+from panglot.logs import lines as logs
+from panglot.logs.journal import Journal
+from panglot.machine.front_count import automatic
+from panglot.serving.fronts.models import catalog_of, plan_of_now
+from panglot.serving.planning import ServingPlan
+from panglot.serving.prepared import Prepared
+from panglot.settings import Settings
+from panglot.web.http1 import unix_socket
+from panglot.web.listeners import grpc_url, url
+from panglot_worker.clipping import LONGEST_TRACEBACK, clipped
+
+log = logging.getLogger("panglot")
+
+RunFront = Callable[[Prepared, Journal, Member], Coroutine[Any, Any, None]]
+
+
+def number_of_fronts(plan: ServingPlan) -> int:
+    """How many fronts serve a plan; where that is one although a file or a variable asks for more, the log says why."""
+    fewest = min((model.settings.workers.for_fronts for model in plan.models), default=1)
+    wanted = plan.settings.fronts or automatic(fewest)
+    if wanted == 1:
+        return 1
+    if any(model.settings.inline for model in plan.models):
+        log.warning("one front instead of %d: --inline runs the script in this process", wanted)
+        return 1
+    return wanted
+
+
+def serve_by_several(prepared: Prepared, fronts: int, run: RunFront) -> None:
+    """Serve by a parent and its fronts. Raises LoadError before the first ready, Unanswered when time runs out."""
+    settings, terminal = prepared.plan.settings, os.isatty(2)
+    jobs_folder = None if settings.jobs else MemoryFolder()
+
+    def become(index: int, board: Board, channel: Channel) -> int:
+        member = Member(index, board, channel, catalog)
+        member.jobs_folder = jobs_folder.path if jobs_folder is not None else None
+        return _front(prepared, member, terminal, run)
+
+    catalog = catalog_of(prepared.plan)
+    board = Board(fronts, catalog.slots)
+    if prepared.rules.keys is not None:
+        board.keys = SharedKeys(fronts)
+    parent = Parent(settings, board, prepared.sockets.all(), become, catalog)
+    before = sys.stderr
+    parent.relay.install()
+    parent.relay.on_space = logs.missing_lines
+    logs.configure(settings.log_format, settings.log_level)
+    _say_listening(prepared, fronts)
+    paths = [unix_socket.path_of(sock) for sock in prepared.sockets.all()]
+    try:
+        parent.run()
+    finally:
+        for path in paths:
+            unix_socket.remove(path)
+        if jobs_folder is not None:
+            jobs_folder.remove()
+        sys.stderr = before
+        logs.configure(settings.log_format, settings.log_level)
+
+
+def _say_listening(prepared: Prepared, fronts: int) -> None:
+    tls = prepared.tls is not None
+    own, *further = prepared.sockets.http
+    if prepared.sockets.grpc is not None:
+        log.info("listening on %s too, for gRPC", grpc_url(prepared.sockets.grpc, prepared.plan.settings))
+    names = ", ".join(model.name for model in prepared.plan.models)
+    log.info("listening on %s, loading %s, %d fronts", url(own, tls), names, fronts)
+    for sock in further:
+        log.info("listening on %s too", url(sock, tls))
+
+
+def _front(prepared: Prepared, member: Member, terminal: bool, run: RunFront) -> int:
+    """Be one front, in a process that was forked for it. Returns its exit code."""
+    settings = prepared.plan.settings
+    journal = journals.begin(settings.log_queue, terminal)
+    journal.on_space = logs.missing_lines
+    logs.configure(settings.log_format, settings.log_level)
+    try:
+        if prepared.rules.keys is not None and member.board.keys is not None:
+            member.board.keys.join(prepared.rules.keys, member.index)
+        own = prepared._replace(plan=_shared_out(plan_of_now(prepared.plan, member.catalog), member))
+        uvloop.run(run(own, journal, member))
+        return 0
+    except StartError as error:
+        # The parent says it, once; only the first front's ends the server.
+        traceback = clipped(error.traceback, LONGEST_TRACEBACK) if isinstance(error, LoadError) else ""
+        member.tell_at_once(messages.Failed(error.problem, error.file, error.line, error.fix, traceback))
+        return error.exit_code
+    except BaseException:
+        log.exception("front %d failed", member.index)
+        return 1
+    finally:
+        journal.drain()
+
+
+def _shared_out(plan: ServingPlan, member: Member) -> ServingPlan:
+    """The plan of one front: of what is only shared out, its share. Workers are shared out where they are started."""
+    models = tuple(dataclasses.replace(model, settings=_share(model.settings, member)) for model in plan.models)
+    return dataclasses.replace(plan, settings=_share(plan.settings, member), models=models)
+
+
+def _share(settings: Settings, member: Member) -> Settings:
+    def part(total: int) -> int:
+        return max(1, total // member.count + (member.index < total % member.count))
+
+    return dataclasses.replace(
+        settings,
+        max_connections=part(settings.max_connections),
+        spool_bytes=part(settings.spool_bytes),
+        fetch_at_once=part(settings.fetch_at_once),
+        record_memory=part(settings.record_memory),
+    )

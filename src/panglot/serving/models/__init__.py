@@ -1,0 +1,1 @@
+"""The models of a server: loading, unloading, and what is known of them."""

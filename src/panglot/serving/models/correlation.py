@@ -1,0 +1,91 @@
+"""Which requests with tensors belong together: those with one value of a parameter. Nothing else is read of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from panglot.engine.call import Call, Fault
+from panglot.web.json_fields import SMALL, read_fields
+from panglot.web.v2.routes import GRPC, REST, STREAM
+from panglot_worker.line import wire
+from panglot_worker.tensors import protobuf
+
+MOST_FIELDS = 4096
+"""Fields of a message among which its parameters are looked for."""
+PARAMETERS = 4
+"""The field of a message that is the map of its parameters."""
+TOO_LONG = Fault(
+    413, "body_too_large",
+    f"this model has several workers, and a request whose JSON has more than {SMALL} bytes cannot be told to which it "
+    "belongs; send its tensors as binary data, or serve the model with one worker",
+)  # fmt: skip
+COMPRESSED = Fault(
+    415, "content_encoding",
+    "this model has several workers, and a compressed request cannot be told to which it belongs; send it as it is",
+)  # fmt: skip
+
+
+class ParameterReader:
+    """Reads one parameter of requests with tensors, as the key of their calls."""
+
+    def __init__(self, name: str, max_depth: int) -> None:
+        self.name = name
+        self.max_depth = max_depth
+
+    def __call__(self, call: Call) -> str | Fault:
+        """The value as text; empty where there is none, or where only the worker can say what is wrong."""
+        head = wire.Head.unpack(call.head)
+        if not head.form:
+            return ""
+        if head.encoding:
+            return COMPRESSED
+        if head.form in (GRPC, STREAM):
+            return self._of_message(call)
+        length = int(head.json_length or call.size)
+        if length > SMALL:
+            return TOO_LONG
+        text = _joined(call.body())[:length]
+        if head.form != REST:
+            return _text(read_fields(text, (self.name,), self.max_depth).get(self.name))
+        parameters = read_fields(text, ("parameters",), self.max_depth).get("parameters")
+        return _text(parameters.get(self.name)) if isinstance(parameters, Mapping) else ""
+
+    def _of_message(self, call: Call) -> str:
+        body: Any = call.body()
+        # Pieces in several buffers are cut where tensors begin; others anywhere.
+        body = SimpleNamespace(buffers=body) if call.buffer is not None and len(body) > 1 else _joined(body)
+        try:
+            for field, _, content in itertools.islice(protobuf.fields_of(body), MOST_FIELDS):
+                if field == PARAMETERS:
+                    key, value = _entry(content)
+                    if key == self.name:
+                        return value
+        except (ValueError, IndexError, TypeError):
+            pass
+        return ""
+
+
+def _joined(pieces: Sequence[wire.Buffer]) -> wire.Buffer:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _entry(content: memoryview) -> tuple[str, str]:
+    """The key and the value of an entry of parameters; a value that is neither text nor a number is empty."""
+    key = value = ""
+    for field, _, part in protobuf.fields(content):
+        if field == 1:
+            key = str(part, "utf-8")
+        elif field == 2:
+            for kind, wire_type, inner in protobuf.fields(part):
+                if kind == 3:
+                    value = str(inner, "utf-8")
+                elif kind in (2, 5) and wire_type == protobuf.VARINT:
+                    value = str(protobuf.signed(inner) if kind == 2 else inner)
+    return key, value

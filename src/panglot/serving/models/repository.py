@@ -1,0 +1,166 @@
+"""Models of the server's folder, loaded, loaded anew and unloaded while it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Collection, Coroutine, Sequence
+from typing import Any
+
+from panglot import dialects
+from panglot.errors import LoadError, StartError
+from panglot.packages.package import Package
+from panglot.serving.models import host as model_host
+from panglot.serving.models.host import ModelHost, full_name
+from panglot.serving.planning import ModelPlan, Planner
+from panglot.web.models import UNLOADED, Model
+
+log = logging.getLogger("panglot")
+
+
+class FolderRepository:
+    """Changes which models of a folder are served. A new version serves before the old one goes."""
+
+    def __init__(self, hosted: ModelHost, planner: Planner, fixed: Collection[str]) -> None:
+        """`fixed` are models that were named on the command line; they stay."""
+        self.model_host = hosted
+        self.models = hosted.models
+        self.planner = planner
+        self._fixed = fixed
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._loading: Counter[str] = Counter()
+        """How often each name is being loaded now."""
+        self._going: set[asyncio.Task[None]] = set()
+        """What goes on after a request for it is answered."""
+
+    async def load(self, name: str) -> None:
+        """Serve what the folder has of a name now, in place of what is served of it. Raises StartError.
+
+        When a version cannot be loaded, those that are served go on as they were.
+        """
+        await self.check_load(name)
+        self._loading[name] += 1
+        task = self._keep(self._load(name))
+        task.add_done_callback(lambda done: self._loading.subtract((name,)))
+        # The load goes on when the client that asked for it hangs up.
+        await asyncio.shield(task)
+
+    async def unload(self, name: str) -> None:
+        """Serve no version of a name any more; requests that have come are answered. Raises StartError."""
+        self.check_unload(name)
+        async with self._locks[name]:
+            self.switch(name, [])
+
+    async def check_load(self, name: str) -> None:
+        """Raise StartError for a name that the folder has nothing of, or that stays."""
+        self._check(name)
+        await asyncio.to_thread(self.planner.versions, name)
+
+    def check_unload(self, name: str) -> None:
+        """Raise StartError for a name that is not served, or that stays."""
+        self._check(name)
+        if name not in self.models.names:
+            raise StartError(f"there is no model '{name}' to unload", fix=f"there is {self._there()}")
+
+    def loading(self) -> set[str]:
+        """The names that are being loaded now."""
+        return set(+self._loading)
+
+    def absent(self) -> dict[str, str]:
+        """The models that are not served, and why."""
+        known = self.planner.folder.names() if self.planner.folder is not None else []
+        names = {*self.model_host.failed, *known} - set(self.models.names)
+        return {name: self.model_host.failed.get(name, UNLOADED) for name in sorted(names)}
+
+    def _check(self, name: str) -> None:
+        if name in self._fixed:
+            raise StartError(f"model '{name}' was named when the server was started, and stays")
+
+    def _there(self) -> str:
+        return ", ".join(name for name in self.models.names if name not in self._fixed) or "none"
+
+    async def _load(self, name: str) -> None:
+        async with self._locks[name]:
+            try:
+                staged = await self.stage(name)
+            except StartError as error:
+                self.note_failure(name, error.sentence())
+                raise
+            self.switch(name, staged)
+
+    async def stage(self, name: str) -> list[Model]:
+        """Load what the folder has of a name now, and serve it not yet. Raises StartError, and leaves nothing then."""
+        staged: list[Model] = []
+        try:
+            served = [(model.name, model.version, model.package) for model in self.models if model.name != name]
+            plans = await asyncio.to_thread(self._plans, name, served)
+            for plan in plans:
+                staged.append(await self._loaded(plan, plans))  # noqa: PERF401  what has loaded is stopped when one fails
+        except BaseException as error:
+            for model in staged:
+                await self.model_host.stop(model)
+            if isinstance(error, StartError):
+                stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+                about = {"package": name, "traceback": stack}
+                log.error("%s is not loaded: %s", name, error.sentence(), extra=about)
+            raise
+        return staged
+
+    def switch(self, name: str, staged: Sequence[Model]) -> None:
+        """Have these models answer to a name from now on. What was served of it goes when its requests are answered."""
+        for model in staged:
+            former = self.models.add(model)
+            log.info("%s is ready", full_name(model))
+            if former is not None:
+                self._retire(former)
+        self.model_host.failed.pop(name, None)
+        for model in list(self.models):
+            if model.name == name and model not in staged:
+                self._retire(model)
+
+    def note_failure(self, name: str, why: str) -> None:
+        """Note why a model could not be loaded, where nothing is served of it."""
+        if name not in self.models.names:
+            self.model_host.failed[name] = why
+
+    def _plans(self, name: str, served: list[tuple[str, str, Package]]) -> list[ModelPlan]:
+        """How each version of a name is to be served among these others. Raises StartError."""
+        versions = [model_host.installed(self.planner.plan(entry)) for entry in self.planner.versions(name)]
+        models = [*served, *((plan.name, plan.version, plan.package) for plan in versions)]
+        plans = [dataclasses.replace(plan, package=dialects.join(plan.package, models)) for plan in versions]
+        self.planner.ineffective.clear()
+        for plan in plans:
+            contract = dialects.contract(plan.package, plan.settings)
+            opened = self.model_host.shared_ports
+            alone = [listener for listener in contract.listeners if not (listener.shared and listener.port in opened)]
+            if alone or contract.runs_with_server is not None:
+                raise StartError(
+                    f"model '{name}' listens on ports of its own", fix="serve it from the start, or in its own server"
+                )
+        return plans
+
+    async def _loaded(self, plan: ModelPlan, plans: list[ModelPlan]) -> Model:
+        """The model of a version, one of `plans`, once it is loaded. Raises StartError."""
+        staying = {full_name(other) for other in plans if other is not plan}
+        former_ones = {full_name(model) for model in self.model_host.hosted if model.name == plan.name}
+        model = self.model_host.make(plan, former_ones - staying)
+        try:
+            await self.model_host.load(model)
+        except BaseException:
+            await self.model_host.stop(model)
+            raise
+        return model
+
+    def _retire(self, model: Model) -> None:
+        """Take a model off the paths at once; it ends when its last request is answered."""
+        self.models.remove(model)
+        log.info("%s goes", full_name(model))
+        self._keep(self.model_host.retire(model))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._going.add(task)
+        task.add_done_callback(self._going.discard)
+        return task

@@ -1,0 +1,31 @@
+"""What a script says while it makes a prediction, as the platform's events."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Tuple
+
+Event = Tuple[str, Any]
+"""The name of an event, and what it tells."""
+
+
+class LogEvents:
+    """What a script prints, line by line."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+        self._begun: Dict[str, str] = {}
+        """The line of each stream that is not complete."""
+
+    def heard(self, source: str, text: str) -> None:
+        """Take what was printed on a stream."""
+        lines = (self._begun.pop(source, "") + text).splitlines(True)
+        if lines and not lines[-1].endswith(("\n", "\r")):
+            self._begun[source] = lines.pop()
+        for line in lines:
+            self._tell(("log", {"source": source, "data": line}))
+
+    def end(self) -> None:
+        """Tell the lines that were never completed."""
+        begun, self._begun = self._begun, {}
+        for source, text in begun.items():
+            self._tell(("log", {"source": source, "data": text}))

@@ -1,0 +1,1 @@
+"""Frames, images and streams of graphs that take a video."""

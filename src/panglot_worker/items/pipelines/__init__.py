@@ -1,0 +1,1 @@
+"""A worker that runs some of the stages, and what it hands to the workers of the next ones."""

@@ -1,0 +1,1 @@
+"""Requests with tensors, the same for every dialect, and requests of several rows."""

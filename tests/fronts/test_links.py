@@ -1,0 +1,97 @@
+"""`--link-paths` with several fronts: the first front makes the links and has the workers that use them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.fronts import client_of, pids
+from support.server import Server, panglot, serving, wait_until
+
+FRONTS = ("--workers", "2", "--fronts", "2", "--restart-delay", "0.1")
+HANDLER = """
+import runpod
+
+with open("{root}/labels.txt") as file:
+    labels = file.read()
+
+
+def handler(job):
+    with open("{root}/labels.txt") as file:
+        return [labels, file.read()]
+
+
+runpod.serverless.start({{"handler": handler}})
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder that the package has in its image."""
+    return tmp_path / "image" / "src"
+
+
+@pytest.fixture
+def package(tmp_path: Path, root: Path) -> Path:
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "handler.py").write_text(HANDLER.format(root=root))
+    (folder / "labels.txt").write_text("dog")
+    (folder / "Dockerfile").write_text(f'FROM x\nWORKDIR {root}\nCMD ["python", "-u", "handler.py"]\n')
+    return folder
+
+
+def output(client: httpx.Client) -> object:
+    return client.post("/runsync", json={"input": {"x": 1}}, timeout=60).json().get("output")
+
+
+def test_scripts_find_their_files_whichever_front_is_asked(package: Path, root: Path) -> None:
+    with serving(package, *FRONTS, "--link-paths") as server:
+        assert (len(server.fronts()), len(server.workers())) == (2, 2)
+        for front in (0, 1):
+            assert output(client_of(server, front)) == ["dog", "dog"]
+        assert server.log.count(f"{root} leads to") == 1
+        assert {worker["front"] for worker in server.client.get("/status.json").json()["workers"]} == {0}
+    assert not os.path.lexists(root)
+    assert not root.parent.exists()
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_links_are_there_again_after_the_death_of_a_front(package: Path, root: Path, victim: int) -> None:
+    with serving(package, *FRONTS, "--link-paths", leaves="a front is killed") as server:
+        survivor = client_of(server, 1 - victim)
+        kill(server, victim)
+        assert output(survivor) == ["dog", "dog"]
+        assert output(client_of(server, victim)) == ["dog", "dog"]
+        assert len(server.workers()) == 2
+    assert not os.path.lexists(root)
+
+
+def test_a_path_that_is_there_ends_the_start_and_is_told_once(package: Path, root: Path) -> None:
+    root.mkdir(parents=True)
+    done = panglot("serve", str(package), "--port", "0", *FRONTS, "--link-paths")
+    assert done.returncode == 3
+    assert done.stderr.count(f"{root} is there already (fix: remove it, or serve without --link-paths)") == 1
+    assert "while it drained" not in done.stderr
+    assert root.is_dir()
+
+
+def test_without_links_the_paths_are_named_once(package: Path, root: Path) -> None:
+    root.mkdir(parents=True)
+    (root / "labels.txt").write_text("cat")
+    with serving(package, *FRONTS) as server:
+        assert output(server.client) == ["cat", "cat"]
+        assert server.log.count(f"--link-paths makes {root} lead to this package") == 2, "once for each line"
+
+
+def kill(server: Server, front: int) -> None:
+    """End a front, and wait until its successor serves."""
+    before = pids(server)[front]
+    os.kill(before, signal.SIGKILL)
+    wait_until(lambda: pids(server).get(front, before) != before, 60)
+    wait_until(lambda: server.metric("panglot_fronts", state="answering") == 2, 60)
+    wait_until(lambda: len(server.workers()) == 2, 60)
