@@ -74,7 +74,8 @@ async def until_ended(
                 return state
             raise JobTrouble(UNAVAILABLE, STOPPING)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(changed.wait(), min(left, 60.0))
+            async with asyncio.timeout(min(left, 60.0)):
+                await changed.wait()
 
 
 class PartCursors:

@@ -49,7 +49,8 @@ async def ask(model: Model, head: wire.Head, seconds: float | None = None) -> by
     if fault is not None:
         raise RouteRefused(fault)
     try:
-        return await asyncio.wait_for(call.answer, seconds)
+        async with asyncio.timeout(seconds):
+            return await call.answer
     finally:
         if not call.answer.done() or call.answer.cancelled():
             model.engine.cancel(call)

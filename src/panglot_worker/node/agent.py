@@ -125,7 +125,8 @@ class NodeAgent:
         try:
             conn.setblocking(False)
             tune(conn)
-            said = await asyncio.wait_for(self._introduced(conn), PATIENCE)
+            # A cancellation that is lost here drops nobody: a stranger that has introduced itself is none.
+            said = await asyncio.wait_for(self._introduced(conn), PATIENCE)  # noqa: TID251
         except (OSError, ValueError, asyncio.TimeoutError):
             conn.close()
             return

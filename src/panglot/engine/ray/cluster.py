@@ -195,22 +195,25 @@ class Cluster:
                 log.debug("ray: %s", text)
 
     async def _listen(self) -> bool:
-        """Hear what the driver says until it ends. Whether it had connected."""
+        """Hear what the driver says until it ends. Whether it had connected. Raises StartError and TimeoutError."""
         driver, connected = self._process, False
         assert driver is not None
         assert driver.stdout is not None
-        while line := await asyncio.wait_for(
-            driver.stdout.readline(), None if connected else CONNECT[self._unanswered]
-        ):
+        while line := await self._line(driver.stdout, None if connected else CONNECT[self._unanswered]):
             said = json.loads(line)
             if said["is"] == "connected":
                 connected = True
                 self._on_connected(said)
             elif said["is"] == "failed":
-                self._fail(refusal(self.address, self.python, said))
+                raise refusal(self.address, self.python, said)
             else:
                 self._hear(said)
         return connected
+
+    @staticmethod
+    async def _line(stream: asyncio.StreamReader, seconds: float | None) -> bytes:
+        async with asyncio.timeout(seconds):
+            return await stream.readline()
 
     def _on_connected(self, said: dict[str, Any]) -> None:
         """Note that the cluster is there, and ask for all placements that nobody has found yet."""

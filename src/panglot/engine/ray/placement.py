@@ -113,11 +113,14 @@ class Placement:
         try:
             sock.setblocking(False)
             handshake.tune(sock)
-            await asyncio.wait_for(loop.sock_connect(sock, (address, int(self.about["port"]))), CONNECT)
-            key = await asyncio.wait_for(handshake.as_front(sock, self.cluster.secret), CONNECT)
+            async with asyncio.timeout(CONNECT):
+                await loop.sock_connect(sock, (address, int(self.about["port"])))
+            async with asyncio.timeout(CONNECT):
+                key = await handshake.as_front(sock, self.cluster.secret)
             await loop.sock_sendall(sock, handshake.message(said, key))
             if said["role"] != "files":
-                answer = await asyncio.wait_for(handshake.receive(sock), ANSWER)
+                async with asyncio.timeout(ANSWER):
+                    answer = await handshake.receive(sock)
                 if "problem" in answer:
                     raise PlacementLost(str(answer["problem"]))
         except BaseException:

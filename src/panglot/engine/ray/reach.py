@@ -24,7 +24,8 @@ async def check_reach(address: str) -> None:
     if place is None:
         return
     try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(*place), LONGEST)
+        async with asyncio.timeout(LONGEST):
+            _, writer = await asyncio.open_connection(*place)
     except TimeoutError:
         raise _nobody(address, f"no connection within {LONGEST:g} s") from None
     except OSError as error:

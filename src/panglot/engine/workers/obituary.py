@@ -44,7 +44,8 @@ async def _last_words(worker: Worker) -> str:
         return ""
     # Output has a pipe of its own, whose end may be read after the death is known, or never if a child holds it.
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(worker.output.ended.wait(), LINGER)
+        async with asyncio.timeout(LINGER):
+            await worker.output.ended.wait()
     return "\n".join(list(worker.output.tail)[-LAST_LINES:])
 
 

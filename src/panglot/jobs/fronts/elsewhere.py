@@ -98,7 +98,8 @@ class JobsElsewhere:
         try:
             if self._send is not None:
                 self._send(number, command, arguments)
-            result = await asyncio.wait_for(answer, min(within, PATIENCE))
+            async with asyncio.timeout(min(within, PATIENCE)):
+                result = await answer
         except TimeoutError:
             raise JobTrouble(UNAVAILABLE, AWAY) from None
         finally:

@@ -111,7 +111,8 @@ class RecordingForFronts:
         if self._links:
             self._last_left.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._last_left.wait(), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    await self._last_left.wait()
         await self._own.close()
 
 
@@ -191,4 +192,5 @@ class RecordingElsewhere(PairSink):
         if self._link is not None:
             self._send(None, 0, ends=True)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_taken.wait(), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    await self._all_taken.wait()

@@ -152,7 +152,8 @@ class LoadRun:
         context = ssl.create_default_context() if self.plan.secure else None
         while not self.over:
             try:
-                await asyncio.wait_for(self._connected(context), self.plan.timeout)
+                async with asyncio.timeout(self.plan.timeout):
+                    await self._connected(context)
                 break
             except (OSError, TimeoutError) as error:
                 self.errors[f"connect: {type(error).__name__}"] += 1
@@ -272,7 +273,8 @@ class LoadRun:
                 connection.transport.close()
         self._end_when_quiet()
         try:
-            await asyncio.wait_for(self.done.wait(), self.plan.timeout)
+            async with asyncio.timeout(self.plan.timeout):
+                await self.done.wait()
         except TimeoutError:
             pass
         self.outcome.unanswered = sum(1 for connection in self.open if connection.began >= 0) + len(self.backlog)

@@ -53,7 +53,8 @@ async def _placed(cluster: Cluster, needs: dict[str, float]) -> Finding:
     """Whether a placement can be had, and its agent be reached from here."""
     began, placement = time.monotonic(), cluster.ask(needs)
     try:
-        await asyncio.wait_for(asyncio.shield(placement.ready), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.shield(placement.ready)
     except TimeoutError:
         fix = "add nodes, or ask for less with --worker-resources"
         return Finding(CLUSTER, "placement", f"no node has {as_text(needs)} free", PROBLEM, fix)

@@ -56,7 +56,8 @@ class Upstream:
             opening = asyncio.open_connection(
                 address.host, address.port, ssl=self.tls, server_hostname=name, limit=PIECE
             )
-        return await asyncio.wait_for(opening, CONNECT_TIMEOUT)
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            return await opening
 
 
 def upstream(url: str, keep_host: bool = False, authority: str = "") -> Upstream:
@@ -236,7 +237,8 @@ class _Connection:
         if isinstance(error, _ServiceLost):
             self.problem = LOST
             with contextlib.suppress(OSError, TimeoutError):
-                await asyncio.wait_for(self._flushed(), LINGER)
+                async with asyncio.timeout(LINGER):
+                    await self._flushed()
             # A body that ends with the connection would look whole if the connection were closed in order.
             sock = self.writer.get_extra_info("socket")
             with contextlib.suppress(OSError, AttributeError):
@@ -268,7 +270,8 @@ class _Connection:
         with contextlib.suppress(OSError, TimeoutError):
             if self.writer.can_write_eof():
                 self.writer.write_eof()
-            await asyncio.wait_for(self._discarded(), LINGER)
+            async with asyncio.timeout(LINGER):
+                await self._discarded()
 
     async def _discarded(self) -> None:
         while await self.reader.read(PIECE):

@@ -205,7 +205,8 @@ async def _events(
                 return
             await asyncio.sleep(BREATH)
             try:
-                await asyncio.wait_for(changed.wait(), QUIET)
+                async with asyncio.timeout(QUIET):
+                    await changed.wait()
             except TimeoutError:
                 yield b": the job goes on\n\n"
 
