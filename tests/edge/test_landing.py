@@ -80,6 +80,39 @@ def test_trains_of_requests_of_all_sizes_in_pieces_of_all_sizes(server: Server) 
             assert digests(client, 8) == [digest(body) for body in bodies]
 
 
+def test_the_same_head_before_other_bodies(server: Server) -> None:
+    """A head that comes again is not parsed again; each body is its own request, however the bytes are cut."""
+    chance = random.Random(7)
+    bodies = [chance.randbytes(50_000) for _ in range(16)]
+    same = len(head(50_000))
+    with Wire(server, patience=30) as client:
+        for body in bodies[:3]:
+            client.send(ask(body))
+            assert digests(client, 1) == [digest(body)]
+        # Alone; with a part of the body; without its last byte; with all of the body and part of the next head.
+        for cut in (same, same + 1, same + 5000, same + 49_999, same - 1, 1):
+            client.send(ask(bodies[3])[:cut], ask(bodies[3])[cut:], pause=0.05)
+            assert digests(client, 1) == [digest(bodies[3])]
+        client.send(*in_pieces(b"".join(map(ask, bodies[4:])), chance))
+        assert digests(client, 12) == [digest(body) for body in bodies[4:]]
+        # A head of the same length that means something else.
+        client.send(ask(bodies[0], "x/y"), head(50_000, kind="x/z") + bodies[1], ask(b"small"), ask(bodies[2]))
+        assert digests(client, 4) == [digest(body) for body in (bodies[0], bodies[1], b"small", bodies[2])]
+
+
+def test_the_same_head_meets_limits_each_time() -> None:
+    with serving("landing", "--max-requests-per-connection", "5") as server:
+        body = bytes(50_000)
+        with Wire(server) as client:
+            for left in reversed(range(5)):
+                client.send(ask(body))
+                reply = client.reply()
+                assert reply.status == 200
+                assert (reply.headers.get("connection") == "close") is not left
+            assert client.wait_closed()
+        nothing_is_held(server)
+
+
 def test_a_client_that_waits_for_100_and_one_that_sends_chunks(server: Server) -> None:
     body = random.Random(1).randbytes(100_000)
     with Wire(server) as client:
@@ -165,17 +198,23 @@ def test_memory_is_taken_for_what_has_come_and_not_for_what_is_announced(server:
 
 def test_the_budget_counts_a_body_once(tmp_path: Path) -> None:
     flags = ("--request-memory", "1MiB", "--max-body", "1MiB", "--small-share", "0.1", "--timeout", "60s")
-    with serving("landing", *flags) as server, Wire(server) as busy:
+    with serving("landing", *flags) as server, Wire(server) as busy, Wire(server) as again:
+        body = bytes(300_000)
+        for _ in range(2):
+            again.send(ask(body))
+            assert digests(again, 1) == [digest(body)]
         gate = tmp_path / "gate"
         busy.send(ask(json.dumps({"gate": str(gate)}).encode(), "application/json"))
         server.wait_log("waits")
-        body = bytes(300_000)
         clients = [Wire(server) for _ in range(4)]
         for client in clients[:3]:
             client.send(ask(body))
         wait_until(lambda: server.metric("panglot_request_memory_bytes") >= 900_000)
         clients[3].send(ask(body))
         assert clients[3].reply().status == 503
+        # The head is known on this connection.
+        again.send(ask(body))
+        assert again.reply().status == 503
         gate.touch()
         for client in clients[:3]:
             assert digests(client, 1) == [digest(body)]

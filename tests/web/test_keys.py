@@ -26,6 +26,7 @@ ENTRIES = {
     "over": ("expires = 2020-01-01T00:00:00Z",),
     "watcher": ('may = ["metrics", "pages"]',),
     "rpc": ("rate = 0.01", "burst = 5"),
+    "bulk": ("rate = 0.01", "burst = 4"),
     "fleeting": (),
     "infers": ('may = ["infer"]',),
     "browses": ('may = ["infer", "jobs", "pages"]',),
@@ -102,6 +103,17 @@ def test_more_requests_than_the_rate_get_429_with_the_headers_of_the_draft(serve
     assert 1 <= int(third.headers["retry-after"]) <= 100
     assert third.headers["ratelimit"].startswith('"rate";r=0;t=')
     assert "ratelimit" not in ask(server, "free").headers
+
+
+def test_large_bodies_behind_the_same_head_count_each_time(server: Server) -> None:
+    body = json.dumps({"padding": "x" * 50_000})
+    answers = [
+        server.client.post("/predict", content=body, headers={**by("bulk"), "content-type": "application/json"})
+        for _ in range(5)
+    ]
+    assert [answer.status_code for answer in answers] == [200] * 4 + [429]
+    assert [answer.headers["ratelimit"][:10] for answer in answers[:4]] == [f'"rate";r={left}' for left in (3, 2, 1, 0)]
+    assert figures(server, "bulk")["open"] == 0
 
 
 def test_more_requests_at_once_get_429_until_one_is_answered(server: Server) -> None:

@@ -41,9 +41,16 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
         check_spooled(exchange, length)
     elif length > quota.largest_body:
         raise RequestRefused(too_large(quota.largest_body), "body")
-    elif quota.used + length > quota.most_for_large and not quota.fits(length):
-        # Only an early look, by the length that the head gives. `take` counts the bytes as they come, and decides.
+    elif lacks_memory(quota, length):
         raise RequestRefused(NO_MEMORY, "held")
+
+
+def lacks_memory(quota: ByteQuota, length: int) -> bool:
+    """Whether a body has no room, by the length that its head gives.
+
+    Only an early look: `take` counts the bytes as they come, and decides.
+    """
+    return quota.used + length > quota.most_for_large and not quota.fits(length)
 
 
 def lacks_token(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> bool:

@@ -13,6 +13,7 @@ from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ErrorAnswer
 from panglot.web.front import Front
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
+from panglot.web.limits import peer
 from panglot.web.limits.quota import ByteQuota
 from panglot.web.limits.spool import SpooledBody
 from panglot.web.paths import Destination
@@ -244,6 +245,8 @@ class Exchange(Call):
                 raise BadHead(f"an answer with status {status} has a body")
             # A script cannot set this header (`answer_head.OURS`), so the line that is found is the server's own.
             lines = lines.replace(b"content-length: 0\r\n", b"", 1)
+        if close and self.connection.scheme == "http":
+            peer.send_end_with_bytes(self.connection.transport.get_extra_info("socket"))
         if len(body) < JOIN_BELOW:
             self.connection.transport.write(lines + body)
         else:

@@ -23,7 +23,7 @@ class CachedHead(NamedTuple):
 
     raw: bytes
     size: int
-    """Bytes of the whole request, with its body."""
+    """Bytes of the whole request, with its body; of the head alone, where the body is large."""
     head: RequestHead
     destination: Destination
     paths: Paths
@@ -34,6 +34,8 @@ class CachedHead(NamedTuple):
     """The client, where it comes with a key."""
     key: Key | None = None
     """The key as it was; where it has changed since, the head is looked at again."""
+    is_large: bool = False
+    """Whether the body goes to shared memory, past the parser: the head then comes alone, or before a part of it."""
 
 
 def raw_head(data: bytes, body: int) -> bytes:

@@ -45,6 +45,8 @@ class RequestReader:
         self.front = connection.front
         self.limits = connection.limits
         self.parser: Any = self._new_parser()
+        self.parser_waits = False
+        """Whether the parser has read the head of the newest request, and not its large body."""
         self.phase = HEADERS
         self.since = self.last_data = monotonic()
         """When the phase began, and when bytes last came."""
@@ -180,10 +182,15 @@ class RequestReader:
 
     def _split(self, count: int) -> None:
         """Parse a head alone: the parser copies whatever it passes on, and a large body need not go through it."""
-        end = self.front.quota.heads.find(HEAD_END, 0, count) + len(HEAD_END)
-        if end < len(HEAD_END):
-            end = count
-        self.feed(bytes(self.for_heads[:end]))
+        heads, cached = self.front.quota.heads, self.cached_head
+        if cached is not None and cached.is_large and self.phase == IDLE and heads.startswith(cached.raw, 0, count):
+            end = cached.size
+            self._repeat_large(cached)
+        else:
+            end = heads.find(HEAD_END, 0, count) + len(HEAD_END)
+            if end < len(HEAD_END):
+                end = count
+            self.feed(bytes(self.for_heads[:end]))
         rest = self.for_heads[end:count]
         if not rest:
             return
@@ -222,8 +229,9 @@ class RequestReader:
                 self.feed(beyond)
 
     def _all_landed(self) -> None:
-        """Go on to the answer, with a new parser: the old one still waits for the body."""
-        self.parser = self._new_parser()
+        """Go on to the answer, with a new parser where the old one has read the head and waits for the body."""
+        if self.parser_waits:
+            self.parser = self._new_parser()
         try:
             self.on_message_complete()
         except RequestRefused as refused:
@@ -235,9 +243,14 @@ class RequestReader:
     # Heads that come again
 
     def _cache_head(self, data: bytes) -> None:
-        """Remember the head of a request that came whole, alone and in one read: the next may have the same."""
-        head, front = self.head, self.front
-        exchange = self.answers.current
+        """Remember the head of a request that came whole, or all but its large body, alone and in one read.
+
+        The next request may have the same.
+        """
+        head, front, is_large = self.head, self.front, self.phase == BODY
+        exchange = self.request if is_large else self.answers.current
+        if is_large and (not isinstance(exchange, Exchange) or exchange.buffer is None):
+            return
         plain = not head.transfer_encoding and not head.foreign and not head.expects_continue
         if not plain or self.connection.reserved or not isinstance(exchange, Exchange):
             return
@@ -245,15 +258,19 @@ class RequestReader:
         unlike = not exchange.keep_alive or exchange.upload is not None
         if unlike or admission.by_session(front, head, method, exchange):
             return  # Sessions end.
-        raw = raw_head(data, max(head.content_length, 0))
+        raw = raw_head(data, 0 if is_large else max(head.content_length, 0))
         destination = front.paths.find(method, path, query, head.headers)
         if raw and destination is not None and destination.route is exchange.route:
             self.heads_cached += 1
             known = (head, destination, front.paths, self._worker_head(destination, path, query), exchange.holder)
-            self.cached_head = CachedHead(raw, len(data), *known, exchange.holder.key if exchange.holder else None)
+            key = exchange.holder.key if exchange.holder else None
+            self.cached_head = CachedHead(raw, len(data), *known, key, is_large)
 
     def _repeat(self, cached: CachedHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
+        if cached.is_large:
+            self._repeat_large(cached)
+            return
         body, quota = data[len(cached.raw) :], cached.destination.model.quota
         ends = self.count + 1 >= self.limits.max_requests_per_connection
         if ends or cached.paths is not self.front.paths or not quota.take(len(body), len(body)):
@@ -279,6 +296,32 @@ class RequestReader:
         self.phase = ANSWERING
         self.answers.add(exchange)
 
+    def _repeat_large(self, cached: CachedHead) -> None:
+        """Make the exchange of a request whose head has been parsed before, and read its large body into memory."""
+        model, length = cached.destination.model, cached.head.content_length
+        ends = self.count + 1 >= self.limits.max_requests_per_connection
+        buffer = None
+        if not ends and cached.paths is self.front.paths and not admission.lacks_memory(model.quota, length):
+            buffer = model.engine.buffer(length)
+        if buffer is None:
+            self.feed(cached.raw)
+            return
+        holder, lines = cached.holder, None
+        if holder is not None and (lines := holder.readmit(cached.key)) is None:
+            buffer.release()
+            self.feed(cached.raw)
+            return
+        self.count, self.head, self.begun = self.count + 1, cached.head, True
+        self.body_bytes = self.chunks = self.arrived = 0
+        self.last_data = self.since = monotonic()
+        exchange = self._exchange(cached.destination, cached.worker_head)
+        if lines is not None:
+            exchange.holder = exchange.counted_for = holder
+            exchange.lines += lines
+        exchange.buffer = buffer
+        self.phase, self.request, self.parser_waits = BODY, exchange, False
+        self.reads_to = buffer.view[: length + 1]
+
     # Callbacks of the parser. They raise RequestRefused, which ends the parsing; `feed` answers it.
 
     def on_message_begin(self) -> None:
@@ -301,7 +344,7 @@ class RequestReader:
         if self.phase == CLOSING:
             return
         head, parser, front = self.head, self.parser, self.front
-        self.arrived = 0
+        self.arrived, self.parser_waits = 0, True
         self.count += 1
         version = parser.get_http_version()
         minor = 1 if version == "1.1" else admission.check_old_version(version, head)

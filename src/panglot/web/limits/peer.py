@@ -62,6 +62,18 @@ def unread(sock: Any) -> int:
     return int(count)
 
 
+def send_end_with_bytes(sock: Any) -> None:
+    """Have the end of our stream, which follows at once, travel in one packet with the last bytes that wait.
+
+    A client that saw the bytes first would often close before we do. Then the pause that TCP demands after a connection
+    would keep a port of the client's, of which it has few.
+    """
+    if sock is not None and sock.family != socket.AF_UNIX:
+        # It may be reset already.
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+
+
 def has_reset(sock: Any) -> bool:
     """Whether the peer has reset the connection. While we do not read, only the kernel knows."""
     with contextlib.suppress(OSError):
