@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call, CallProgress, Fault
 from panglot.web.access.keys import KeyHolder
-from panglot.web.contract import ErrorAnswer
+from panglot.web.contract import ErrorAnswer, neutral_error, v2_error
 from panglot.web.front import Front
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
+from panglot.web.http1.head import RequestHead
 from panglot.web.limits import peer
 from panglot.web.limits.quota import ByteQuota
 from panglot.web.limits.spool import SpooledBody
@@ -369,3 +370,11 @@ def answer_bytes(
         answer.body,
     )
     return b"".join(lines)
+
+
+def refusal_without_route(front: Front, head: RequestHead, fault: Fault) -> bytes:
+    """The whole answer to a request that was refused before its route was known."""
+    front.metrics.requests["other", fault.status] += 1
+    request_id = head.request_id(front, front.paths.id_header)
+    write_error = v2_error if head.url.startswith(b"/v2") else neutral_error
+    return answer_bytes(front, write_error(fault, request_id.decode("latin-1")), fault, request_id)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import Fault
 from panglot.settings import Settings
@@ -13,6 +13,9 @@ from panglot.web.access.hidden_headers import Credentials
 from panglot.web.front import Front
 from panglot.web.paths import Destination
 from panglot.web.v2.routes import TensorTarget
+
+if TYPE_CHECKING:
+    from panglot.web.http1.connection import HttpConnection
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 MILLISECONDS = re.compile(rb"[0-9]{1,12}(\.[0-9]{0,9})?")
@@ -182,11 +185,12 @@ class RequestHead:
             "query_string": query,
         }
 
-    def for_worker(self, destination: Destination, path: bytes, query: bytes, more: Sequence[bytes] = ()) -> bytes:
-        """What the worker gets behind the request's id: the fields of `panglot_worker.line.wire.Head`.
-
-        `more` is what `the_rest` gives, where the script wants to see it.
-        """
+    def for_worker(self, destination: Destination, path: bytes, query: bytes, connection: HttpConnection) -> bytes:
+        """What the worker gets behind the request's id: the fields of `panglot_worker.line.wire.Head`."""
+        more: tuple[bytes, ...] = ()
+        if destination.route.whole_head:
+            carriers = destination.model.contract.token_headers
+            more = self._the_rest(connection.client, connection.front.access.credentials, carriers)
         if destination.tensors is not None:
             return self._for_tensors(destination.tensors, *more)
         path = path[destination.cut :] or b"/"
@@ -222,7 +226,7 @@ class RequestHead:
         )
         return b"\0".join((*own, target.form, target.model, target.version, length, self.encoding, accepted))
 
-    def the_rest(
+    def _the_rest(
         self, client: tuple[str, int] | None, credentials: Credentials, carriers: frozenset[bytes]
     ) -> tuple[bytes, bytes]:
         """What the worker gets besides, where the script wants to see it: the client's address, and the headers.

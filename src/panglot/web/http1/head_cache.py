@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from panglot.web.access.key_file import Key
 from panglot.web.access.keys import KeyHolder
+from panglot.web.front import Front
+from panglot.web.http1 import admission
+from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.head import RequestHead
 from panglot.web.paths import Destination, Paths
 
@@ -43,3 +46,25 @@ def raw_head(data: bytes, body: int) -> bytes:
     end = len(data) - body
     # The first blank line must be the one before the body: otherwise these bytes are more than one request.
     return data[:end] if data.find(HEAD_END) + len(HEAD_END) == end else b""
+
+
+def cacheable(
+    front: Front, head: RequestHead, method: bytes, exchange: Exchange, data: bytes, is_large: bool
+) -> CachedHead | None:
+    """What to cache of the head that an exchange was made of; None where the next request must be parsed anyway.
+
+    `data` is what was read of the request: all of it, or all but its large body.
+    """
+    if head.transfer_encoding or head.foreign or head.expects_continue or (is_large and exchange.buffer is None):
+        return None
+    if not exchange.keep_alive or exchange.upload is not None or admission.by_session(front, head, method, exchange):
+        return None  # Sessions end.
+    raw = raw_head(data, 0 if is_large else max(head.content_length, 0))
+    path, query = head.target(front.paths.raw)
+    destination = front.paths.find(method, path, query, head.headers)
+    if not raw or destination is None or destination.route is not exchange.route:
+        return None
+    worker_head = head.for_worker(destination, path, query, exchange.connection)
+    holder = exchange.holder
+    key = holder.key if holder else None
+    return CachedHead(raw, len(data), head, destination, front.paths, worker_head, holder, key, is_large)

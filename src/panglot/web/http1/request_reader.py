@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import httptools
 
 from panglot.engine.call import Fault
-from panglot.web.contract import neutral_error, v2_error
 from panglot.web.http1 import admission
 from panglot.web.http1.answer_queue import NO_SPACE, AnswerQueue, OpenRequest
-from panglot.web.http1.exchange import BLUNDER, Exchange, answer_bytes
+from panglot.web.http1.exchange import BLUNDER, Exchange, refusal_without_route
+from panglot.web.http1.first_line import FirstLine
 from panglot.web.http1.head import RequestHead, RequestRefused
-from panglot.web.http1.head_cache import HEAD_END, MOST_TRIES, CachedHead, raw_head
+from panglot.web.http1.head_cache import HEAD_END, MOST_TRIES, CachedHead, cacheable
 from panglot.web.http1.job_exchange import job_exchange
 from panglot.web.http1.phases import ANSWERING, BODY, CLOSING, HEADERS, IDLE
 from panglot.web.limits.spool import SpooledBody
@@ -27,7 +27,6 @@ from panglot.web.paths import Destination
 if TYPE_CHECKING:
     from panglot.web.http1.connection import HttpConnection
 
-USUAL_END = len(b" HTTP/1.1")
 CHUNK_OVERHEAD = 32
 SPLIT_FROM = 4096
 """Bytes of one read from which on a head is parsed without what follows it."""
@@ -61,8 +60,7 @@ class RequestReader:
         """Bytes that came after the read in which the request, or later its body, began."""
         self.count = 0
         """Requests that have begun on this connection."""
-        self.partial_line = b""
-        """The beginning of a request line that has not come whole yet."""
+        self.first_line = FirstLine(self.limits.max_request_line)
         self.cached_head: CachedHead | None = None
         """The head that the client sends time and again."""
         self.heads_cached = 0
@@ -114,7 +112,10 @@ class RequestReader:
             if count < SPLIT_FROM:
                 data, cached = bytes(target[:count]), self.cached_head
                 if cached is not None and count == cached.size and self.phase == IDLE and data.startswith(cached.raw):
-                    self._repeat(cached, data)
+                    if cached.is_large:
+                        self._repeat_large(cached)
+                    else:
+                        self._repeat(cached, data)
                 else:
                     self.feed(data)
             else:
@@ -133,13 +134,10 @@ class RequestReader:
         if whole:
             self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
         self.arrived += len(data)
-        if not self.begun or self.partial_line:
-            # Where the first line ends in HTTP/1.1, as nearly always, there is nothing to look at.
-            usual = data.find(b"\r\n") - data.find(b" HTTP/1.1\r\n") == USUAL_END
-            if (self.partial_line or not usual) and self._is_rtsp(data):
-                self.head = RequestHead()
-                self.refuse(admission.NOT_SPOKEN, "http")
-                return
+        if (not self.begun or self.first_line.partial) and self.first_line.is_of_rtsp(data):
+            self.head = RequestHead()
+            self.refuse(admission.NOT_SPOKEN, "http")
+            return
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -161,13 +159,6 @@ class RequestReader:
             if whole and self.heads_cached < MOST_TRIES and self.count == count + 1:
                 self._cache_head(data)
 
-    def _is_rtsp(self, data: bytes) -> bool:
-        """Whether this is a request of RTSP, which the parser accepts and does not tell apart."""
-        line = (self.partial_line + data).lstrip(b"\r\n")
-        end = line.find(b"\r\n")
-        self.partial_line = b"" if end >= 0 else line[: self.limits.max_request_line]
-        return end >= 0 and line.startswith(b" RTSP/", line.rfind(b" ", 0, end))
-
     def _check_overhead(self) -> None:
         """Bound the bytes that the parser takes without calling back: unfinished heads, and extensions of chunks."""
         if self.phase == HEADERS:
@@ -187,9 +178,8 @@ class RequestReader:
             end = cached.size
             self._repeat_large(cached)
         else:
-            end = heads.find(HEAD_END, 0, count) + len(HEAD_END)
-            if end < len(HEAD_END):
-                end = count
+            head_end = heads.find(HEAD_END, 0, count)
+            end = head_end + len(HEAD_END) if head_end >= 0 else count
             self.feed(bytes(self.for_heads[:end]))
         rest = self.for_heads[end:count]
         if not rest:
@@ -243,81 +233,61 @@ class RequestReader:
     # Heads that come again
 
     def _cache_head(self, data: bytes) -> None:
-        """Remember the head of a request that came whole, or all but its large body, alone and in one read.
-
-        The next request may have the same.
-        """
-        head, front, is_large = self.head, self.front, self.phase == BODY
-        exchange = self.request if is_large else self.answers.current
-        if is_large and (not isinstance(exchange, Exchange) or exchange.buffer is None):
+        """Remember the head of a request that came whole, or all but its large body, alone and in one read."""
+        exchange = self.request if self.phase == BODY else self.answers.current
+        if not isinstance(exchange, Exchange) or self.connection.reserved:
             return
-        plain = not head.transfer_encoding and not head.foreign and not head.expects_continue
-        if not plain or self.connection.reserved or not isinstance(exchange, Exchange):
-            return
-        method, (path, query) = self.parser.get_method(), head.target(front.paths.raw)
-        unlike = not exchange.keep_alive or exchange.upload is not None
-        if unlike or admission.by_session(front, head, method, exchange):
-            return  # Sessions end.
-        raw = raw_head(data, 0 if is_large else max(head.content_length, 0))
-        destination = front.paths.find(method, path, query, head.headers)
-        if raw and destination is not None and destination.route is exchange.route:
+        cached = cacheable(self.front, self.head, self.parser.get_method(), exchange, data, self.phase == BODY)
+        if cached is not None:
             self.heads_cached += 1
-            known = (head, destination, front.paths, self._worker_head(destination, path, query), exchange.holder)
-            key = exchange.holder.key if exchange.holder else None
-            self.cached_head = CachedHead(raw, len(data), *known, key, is_large)
+            self.cached_head = cached
 
-    def _repeat(self, cached: CachedHead, data: bytes) -> None:
-        """Make the exchange of a request whose head has been parsed before, and have it answered."""
-        if cached.is_large:
-            self._repeat_large(cached)
-            return
-        body, quota = data[len(cached.raw) :], cached.destination.model.quota
-        ends = self.count + 1 >= self.limits.max_requests_per_connection
-        if ends or cached.paths is not self.front.paths or not quota.take(len(body), len(body)):
-            self.feed(data)
-            return
-        holder, lines = cached.holder, None
-        if holder is not None and (lines := holder.readmit(cached.key)) is None:
-            # The key has changed, or is at its limits: the whole head is looked at again.
-            quota.used -= len(body)
-            self.feed(data)
-            return
+    def _begin_again(self, cached: CachedHead) -> Exchange | None:
+        """The exchange of a request whose head has been parsed before; None where it must be parsed once more."""
+        if self.count + 1 >= self.limits.max_requests_per_connection or cached.paths is not self.front.paths:
+            return None
+        holder = cached.holder
+        lines = holder.readmit(cached.key) if holder is not None else b""
+        if lines is None:  # The key has changed, or is at its limits.
+            return None
         self.count, self.head, self.begun = self.count + 1, cached.head, True
-        self.last_data = self.since = now = monotonic()
+        self.last_data = self.since = monotonic()
         exchange = self._exchange(cached.destination, cached.worker_head)
-        if lines is not None:
+        if holder is not None:
             # As `count_for` does, which would count it again.
             exchange.holder = exchange.counted_for = holder
             exchange.lines += lines
-        exchange.size, exchange.arrived = len(body), now
-        exchange.deadline = now + cached.head.timeout(exchange.model.settings.timeout)
+        return exchange
+
+    def _repeat(self, cached: CachedHead, data: bytes) -> None:
+        """Have a request answered whose head has been parsed before."""
+        body, quota = data[len(cached.raw) :], cached.destination.model.quota
+        if not quota.take(len(body), len(body)):
+            self.feed(data)
+            return
+        exchange = self._begin_again(cached)
+        if exchange is None:
+            quota.used -= len(body)
+            self.feed(data)
+            return
+        exchange.size, exchange.arrived = len(body), self.since
+        exchange.deadline = self.since + cached.head.timeout(exchange.model.settings.timeout)
         if body:
             exchange.pieces.append(body)
         self.phase = ANSWERING
         self.answers.add(exchange)
 
     def _repeat_large(self, cached: CachedHead) -> None:
-        """Make the exchange of a request whose head has been parsed before, and read its large body into memory."""
+        """Read the large body of a request whose head has been parsed before."""
         model, length = cached.destination.model, cached.head.content_length
-        ends = self.count + 1 >= self.limits.max_requests_per_connection
-        buffer = None
-        if not ends and cached.paths is self.front.paths and not admission.lacks_memory(model.quota, length):
-            buffer = model.engine.buffer(length)
-        if buffer is None:
+        buffer = None if admission.lacks_memory(model.quota, length) else model.engine.buffer(length)
+        exchange = self._begin_again(cached) if buffer is not None else None
+        if buffer is None or exchange is None:
+            if buffer is not None:
+                buffer.release()
             self.feed(cached.raw)
             return
-        holder, lines = cached.holder, None
-        if holder is not None and (lines := holder.readmit(cached.key)) is None:
-            buffer.release()
-            self.feed(cached.raw)
-            return
-        self.count, self.head, self.begun = self.count + 1, cached.head, True
         self.body_bytes = self.chunks = self.arrived = 0
-        self.last_data = self.since = monotonic()
-        exchange = self._exchange(cached.destination, cached.worker_head)
-        if lines is not None:
-            exchange.holder = exchange.counted_for = holder
-            exchange.lines += lines
         exchange.buffer = buffer
         self.phase, self.request, self.parser_waits = BODY, exchange, False
         self.reads_to = buffer.view[: length + 1]
@@ -366,7 +336,7 @@ class RequestReader:
             scope |= {"request_id": head.request_id(front, front.paths.id_header), "began": self.since}
             self.request = self.connection.new_cycle(scope, keep_alive and not reserved and not front.draining)
         else:
-            exchange = self._exchange(destination, self._worker_head(destination, path, query))
+            exchange = self._exchange(destination, head.for_worker(destination, path, query, self.connection))
             exchange.keep_alive, exchange.minor = keep_alive, minor
             # Before anything can be refused: a refusal is answered as the route's platform does.
             self.request = exchange
@@ -375,7 +345,7 @@ class RequestReader:
         self._send_continue()
 
     def _exchange(self, destination: Destination, worker_head: bytes) -> Exchange:
-        """The exchange of a request whose head is complete; `worker_head` is what `_worker_head` makes of it."""
+        """The exchange of a request whose head is complete; `worker_head` is what the worker gets of it."""
         head, contract = self.head, destination.model.contract
         may_be_job = head.prefer or destination.route.job is not None
         job = job_exchange(self.connection, destination, self.since, head) if may_be_job else None
@@ -388,14 +358,6 @@ class RequestReader:
             exchange.lines += b"%s: %s\r\n" % (contract.id_header, exchange.request_id)
         exchange.head = exchange.request_id + worker_head
         return exchange
-
-    def _worker_head(self, destination: Destination, path: bytes, query: bytes) -> bytes:
-        """What the worker gets of the head of the request being read, behind its id."""
-        more: tuple[bytes, ...] = ()
-        if destination.route.whole_head:
-            carriers = destination.model.contract.token_headers
-            more = self.head.the_rest(self.connection.client, self.front.access.credentials, carriers)
-        return self.head.for_worker(destination, path, query, more)
 
     def _choose_memory(self, exchange: Exchange, length: int) -> None:
         """Choose where the body goes: to a file, into shared memory if it is known to be large, else into pieces."""
@@ -477,8 +439,7 @@ class RequestReader:
         """Answer the request being read with a fault, read nothing more, and close once the answer is written."""
         if self.phase == CLOSING:
             return
-        front = self.front
-        front.metrics.refused[limit] += 1
+        self.front.metrics.refused[limit] += 1
         self.reads_to = self.for_heads
         request, self.request = self.request, None
         if isinstance(request, Exchange):
@@ -486,8 +447,4 @@ class RequestReader:
             request.model.metrics.requests[request.route.name, fault.status] += 1
             self.answers.add_last(request.whole_answer(fault))
             return
-        front.metrics.requests["other", fault.status] += 1
-        request_id = self.head.request_id(front, front.paths.id_header)
-        write_error = v2_error if self.head.url.startswith(b"/v2") else neutral_error
-        answer = write_error(fault, request_id.decode("latin-1"))
-        self.answers.add_last(answer_bytes(front, answer, fault, request_id))
+        self.answers.add_last(refusal_without_route(self.front, self.head, fault))
