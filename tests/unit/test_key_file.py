@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import math
 import random
 import time
 import tomllib
@@ -185,7 +187,35 @@ def test_a_changed_file_forgives_no_rate_and_revokes_at_once() -> None:
     assert former is not None
     assert keys.replace([])[1:] == (0, 0, 1)
     assert keys.find(b"pgk-x") is None
-    assert not holder.readmit(former)
+    assert not holder.readmit(former, time.monotonic())
     gone = holder.refusal(Wanted(METRICS, "/metrics"))
     assert gone is not None
     assert gone.status == 401
+
+
+RATE, AT_ONCE = b'"rate";r=%(left)d;t=%(seconds)d', b'"at-once";r=%(further)d'
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (("rate = 2", "burst = 8"), RATE),
+        (("at_once = 3",), AT_ONCE),
+        (("rate = 2", "burst = 8", "at_once = 3"), RATE + b", " + AT_ONCE),
+    ],
+)
+def test_the_lines_about_limits_tell_what_is_left_however_often_they_were_told(
+    limits: tuple[str, ...], told: bytes
+) -> None:
+    holder = Keys(key_file.parse(entry(*limits))).find(b"pgk-x")
+    assert holder is not None
+    assert holder.key is not None
+    states = [(left, count) for left in (8.0, 7.5, 7.0, 0.5, 0.0, -3.0) for count in range(5)]
+    for left, count in (*states, *reversed(states)):
+        rest = max(left, 0)
+        figures = {b"left": int(rest), b"seconds": math.ceil((8 - rest) / 2), b"further": max(3 - count, 0)}
+        lines = holder.lines_of(holder.key, left, count).removeprefix(holder.policy)
+        assert lines == b"ratelimit: %b\r\n" % (told % figures)
+    # A changed key has other lines at once.
+    holder.change(dataclasses.replace(holder.key, rate=1.0, burst=9))
+    assert b'"rate";q=9;w=9' in holder.limit_lines()

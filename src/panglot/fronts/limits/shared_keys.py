@@ -83,6 +83,7 @@ class SharedKeyHolder(KeyHolder):
         self.key = key
         self.admitted = self.rate = self.at_once = self.forbidden = 0
         self.policy = policy_of(key)
+        self._lines = {}
 
     @property
     def open(self) -> int:
@@ -113,12 +114,12 @@ class SharedKeyHolder(KeyHolder):
     def filled(self, value: float) -> None:
         self._row.numbers[self._row.start + FILLED] = value
 
-    def readmit(self, key: Key | None) -> bytes | None:
+    def readmit(self, key: Key | None, now: float) -> bytes | None:
         """Count a request in, as the base class does, with figures that all fronts share."""
         # By steps that other fronts may come between: the base reads a number, and writes it later.
         if key is None or self.key is not key or self.open >= key.at_once or time.time() >= key.expires:
             return None
-        self._refill(time.monotonic())
+        self._refill(now)
         if key.burst and self.tokens < 1:
             return None
         self.take()

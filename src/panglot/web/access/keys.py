@@ -26,6 +26,8 @@ RIGHT_FOR = {
 MOST_SHOWN = 100
 """Keys with a label of their own in the metrics, and a line on the status page; the rest are counted together."""
 OTHERS = "(others)"
+MOST_LINES = 1024
+"""How many lines about its limits are kept of a key: most requests find the same limits as one before them."""
 OUTCOMES = ("admitted", "rate", "at_once", "forbidden")
 NO_TOKEN = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
 monotonic = time.monotonic
@@ -48,7 +50,9 @@ class KeyHolder:
     It stays the same when the file is read again, so that a changed file forgives no rate and loses no count.
     """
 
-    __slots__ = ("admitted", "at_once", "filled", "forbidden", "key", "name", "open", "policy", "rate", "tokens")
+    __slots__ = (
+        "_lines", "admitted", "at_once", "filled", "forbidden", "key", "name", "open", "policy", "rate", "tokens",
+    )  # fmt: skip
 
     def __init__(self, key: Key) -> None:
         self.name = key.name
@@ -63,6 +67,8 @@ class KeyHolder:
         """Requests by what became of them."""
         self.policy = policy_of(key)
         """The line of an answer that tells the limits; empty where the key has none, and nothing is told."""
+        self._lines: dict[tuple[int, int, int], bytes] = {}
+        """Lines about the limits as they were written, by what is left."""
 
     def change(self, key: Key) -> None:
         """Have other rights and limits from now on."""
@@ -70,8 +76,9 @@ class KeyHolder:
             self._refill(monotonic())
         self.key, self.tokens = key, min(self.tokens, key.burst) if key.burst else 0.0
         self.policy = policy_of(key)
+        self._lines.clear()
 
-    def readmit(self, key: Key | None) -> bytes | None:
+    def readmit(self, key: Key | None, now: float) -> bytes | None:
         """Count in, until `release`, a request whose head came before with this very key: the lines about its limits.
 
         None where the key has changed, has expired or is at its limits: then nothing is counted, and the whole head
@@ -85,7 +92,6 @@ class KeyHolder:
         if count >= key.at_once or (key.expires != inf and time.time() >= key.expires):
             return None
         if burst:
-            now = monotonic()
             tokens += (now - self.filled) * key.rate
             if tokens > burst:
                 tokens = burst
@@ -174,16 +180,23 @@ class KeyHolder:
 
     def lines_of(self, key: Key, left: float, count: int) -> bytes:
         """These lines for a key with limits, when so much of its rate is left and so many requests are open."""
-        further = key.at_once - count
-        further = further if further > 0 else 0
-        burst = key.burst
-        if not burst:
+        # Without a rate, what is left of it means nothing, and falls with each request.
+        left = left if key.burst and left > 0 else 0.0
+        state = (int(left), ceil((key.burst - left) / key.rate), count)
+        lines = self._lines.get(state)
+        if lines is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            self._lines[state] = lines = self._written(key, *state)
+        return lines
+
+    def _written(self, key: Key, left: int, until_full: int, count: int) -> bytes:
+        """These lines, written anew."""
+        further = max(key.at_once - count, 0)
+        if not key.burst:
             return b'%bratelimit: "at-once";r=%d\r\n' % (self.policy, further)
-        left = left if left > 0 else 0.0
-        until_full = ceil((burst - left) / key.rate)
-        if further == inf:
-            return b'%bratelimit: "rate";r=%d;t=%d\r\n' % (self.policy, left, until_full)
-        return b'%bratelimit: "rate";r=%d;t=%d, "at-once";r=%d\r\n' % (self.policy, left, until_full, further)
+        rate = b'%bratelimit: "rate";r=%d;t=%d' % (self.policy, left, until_full)
+        return rate + (b"\r\n" if further == inf else b', "at-once";r=%d\r\n' % further)
 
     def _refill(self, now: float) -> None:
         key = self.key

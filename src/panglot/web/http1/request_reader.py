@@ -246,12 +246,12 @@ class RequestReader:
         """The exchange of a request whose head has been parsed before; None where it must be parsed once more."""
         if self.count + 1 >= self.limits.max_requests_per_connection or cached.paths is not self.front.paths:
             return None
-        holder = cached.holder
-        lines = holder.readmit(cached.key) if holder is not None else b""
+        holder, now = cached.holder, monotonic()
+        lines = holder.readmit(cached.key, now) if holder is not None else b""
         if lines is None:  # The key has changed, or is at its limits.
             return None
         self.count, self.head, self.begun = self.count + 1, cached.head, True
-        self.last_data = self.since = monotonic()
+        self.last_data = self.since = now
         exchange = self._exchange(cached.destination, cached.worker_head)
         if holder is not None:
             # As `count_for` does, which would count it again.
