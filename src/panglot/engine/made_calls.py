@@ -250,7 +250,7 @@ class MadeCalls:
         call.callee.engine.cancel(call)
         call.fail(Fault(503, "deadlock", problem))
 
-    def told(self, worker: Worker, event: dict[str, Any]) -> None:
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
         """Note that a worker does not want an answer any more, or that it has taken some of a stream."""
         call = self.open.get((worker, event["call"]))
         if call is None:

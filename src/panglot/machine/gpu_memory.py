@@ -25,14 +25,14 @@ class Gpus:
         self._program = shutil.which("nvidia-smi")
         self.as_of = -math.inf
         """When the program was last run that told figures."""
-        self._asked = -math.inf
+        self._looked = -math.inf
         self._asking: asyncio.Task[None] | None = None
 
     def look(self, now: float, since: float = -math.inf) -> None:
         """Renew figures that are some seconds old, or older than a moment."""
-        old = now - self._asked > EVERY or self._asked < since
+        old = now - self._looked > EVERY or self._looked < since
         if self._program and old and (self._asking is None or self._asking.done()):
-            self._asked = now
+            self._looked = now
             self._asking = asyncio.get_running_loop().create_task(self._ask(self._program, now))
 
     async def renewed(self, now: float) -> None:

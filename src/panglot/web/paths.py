@@ -61,8 +61,8 @@ class RpcRoute:
     def add(self, model: Model, alone: Collection[str], default: bool) -> None:
         method, path = self.method, self.path
         route = InferRoute("", f"grpc {method.name}", method.access, target=method.target or path, lane=method.lane)
-        told = route.worker_route.encode()
-        head = wire.Head(route=told, content_type=b"application/grpc", path=path.encode()).pack()
+        worker_route = route.worker_route.encode()
+        head = wire.Head(route=worker_route, content_type=b"application/grpc", path=path.encode()).pack()
         self.models.add(RpcDestination(model, route, head), model, alone, default)
 
 

@@ -170,8 +170,8 @@ def _webhook(fields: Mapping[str, Any], throttle: float) -> Webhook | None:
     if not isinstance(url, str) or not url:
         return None
     wanted = events if isinstance(events, list) and events else list(EVENTS)
-    told = tuple(event for name, ours in EVENTS.items() if name in wanted for event in ours)
-    return Webhook(url, told, throttle) if told else None
+    chosen = tuple(event for name, ours in EVENTS.items() if name in wanted for event in ours)
+    return Webhook(url, chosen, throttle) if chosen else None
 
 
 # Errors
@@ -179,13 +179,13 @@ def _webhook(fields: Mapping[str, Any], throttle: float) -> Webhook | None:
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
     """A fault in the form of a failed prediction: a crash, a deadline, a full queue."""
-    told: dict[str, Any] = {"error": fault.message, "status": "failed"}
+    content: dict[str, Any] = {"error": fault.message, "status": "failed"}
     if fault.code == OTHER_ID:
-        told = {"detail": [{"loc": ["body", "id"], "msg": fault.message, "type": "value_error"}]}
-    return ErrorAnswer(fault.status, JSON, json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+        content = {"detail": [{"loc": ["body", "id"], "msg": fault.message, "type": "value_error"}]}
+    return ErrorAnswer(fault.status, JSON, json.dumps(content, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
     phrases: dict[int, str] = {404: "Not Found", 405: "Method Not Allowed"}
-    told = {"detail": phrases.get(fault.status, fault.message)}
-    return ErrorAnswer(fault.status, JSON, json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+    content = {"detail": phrases.get(fault.status, fault.message)}
+    return ErrorAnswer(fault.status, JSON, json.dumps(content, ensure_ascii=False).encode("utf-8", "replace"))

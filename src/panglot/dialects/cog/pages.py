@@ -54,8 +54,8 @@ async def health_check(model: Model, request: Request) -> Response:
     if status == READY and model.package.options["healthcheck"]:
         status, error = await _own_status(model)
     setup = platform(model).get("setup") or {"started_at": None, "status": "starting", "logs": ""}
-    told = {"user_healthcheck_error": error} if error else {}
-    return json_answer({"status": status, "setup": setup, "version": {"cog": VERSION}, **told})
+    content = {"user_healthcheck_error": error} if error else {}
+    return json_answer({"status": status, "setup": setup, "version": {"cog": VERSION}, **content})
 
 
 async def _status(model: Model) -> str:
@@ -72,14 +72,14 @@ async def _own_status(model: Model) -> tuple[str, str]:
     if model.engine.state == states.ASLEEP:
         return READY, ""
     try:
-        told = json.loads(await questions.ask(model, wire.Head(route=HEALTH.encode(), method=b"GET"), PATIENCE))
+        content = json.loads(await questions.ask(model, wire.Head(route=HEALTH.encode(), method=b"GET"), PATIENCE))
     except TimeoutError:
         # No prediction has kept it waiting: a worker was free when it was asked.
         return UNHEALTHY, TOO_SLOW
     except RouteRefused as refused:
         status = await _status(model)
         return (status, "") if status != READY else (UNHEALTHY, f"Healthcheck failed: {refused.fault.message}")
-    return str(told["status"]), str(told.get("user_healthcheck_error") or "")
+    return str(content["status"]), str(content.get("user_healthcheck_error") or "")
 
 
 def openapi(model: Model, request: Request) -> Response:

@@ -132,8 +132,8 @@ def _missing_input() -> Fault:
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
     """A fault as the platform words it. Of one that ends a job, clients see the sentence in the job."""
-    told = {"detail": fault.details["detail"]} if fault.code == "missing_input" and fault.details else None
-    return ErrorAnswer(fault.status, JSON, _json(told or {"error": fault.message}))
+    content = {"detail": fault.details["detail"]} if fault.code == "missing_input" and fault.details else None
+    return ErrorAnswer(fault.status, JSON, _json(content or {"error": fault.message}))
 
 
 def unknown(fault: Fault, request_id: str) -> ErrorAnswer:

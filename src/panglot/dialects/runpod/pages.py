@@ -48,11 +48,11 @@ async def stream(model: Model, request: Request) -> Response:
     # The state first, then the parts: a client stops at an ended job without parts, and must not miss the last ones.
     parts = await (jobs.parts(state.job.id) if waits else jobs.new_parts(state.job.id))
     yields = b",".join(part for part in parts if part.startswith(views.OUTPUT))
-    told = views.fields(state)
+    content = views.fields(state)
     if views.status(state.job) in ("FAILED", "TIMED_OUT"):
         failure = json.loads(views.result(state, await jobs.answer(state.job.id)))
-        told["error"] = failure.get("error")
-    return _answer(views.joined(told, b'{"stream":[' + yields + b"]}"))
+        content["error"] = failure.get("error")
+    return _answer(views.joined(content, b'{"stream":[' + yields + b"]}"))
 
 
 async def cancel(model: Model, request: Request) -> Response:
@@ -81,7 +81,7 @@ async def health(model: Model, request: Request) -> Response:
     workers = await model.workers()
     ready = [worker for worker in workers if worker["state"] == "ready"]
     running = [worker for worker in ready if worker["in_flight"]]
-    told = {
+    content = {
         "jobs": {
             "completed": counts["done"],
             "failed": counts["failed"] + counts["expired"] + counts["interrupted"],
@@ -97,7 +97,7 @@ async def health(model: Model, request: Request) -> Response:
             "throttled": 0,
         },
     }
-    return _json(told)
+    return _json(content)
 
 
 async def purge_queue(model: Model, request: Request) -> Response:
@@ -135,8 +135,8 @@ def _waits(request: Request) -> bool:
 
 def _not_found(request: Request) -> Response:
     """The SDK's server answers 200 here, the hosted API 404."""
-    told = {"id": request.path_params["id"], "status": "FAILED", "error": NOT_FOUND}
-    return _json(told, 404 if _is_hosted(request) else 200)
+    content = {"id": request.path_params["id"], "status": "FAILED", "error": NOT_FOUND}
+    return _json(content, 404 if _is_hosted(request) else 200)
 
 
 def _json(value: Any, code: int = 200) -> Response:

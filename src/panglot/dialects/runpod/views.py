@@ -47,16 +47,16 @@ def status(job: Job) -> str:
 def fields(state: JobState) -> dict[str, Any]:
     """What is told of every job: times are milliseconds."""
     job = state.job
-    told: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     if job.started is not None:
-        told["delayTime"] = round((job.started - job.accepted) * 1000)
+        content["delayTime"] = round((job.started - job.accepted) * 1000)
         if job.ended is not None:
-            told["executionTime"] = round((job.ended - job.started) * 1000)
-    told["id"] = shown_id(job)
-    told["status"] = status(job)
+            content["executionTime"] = round((job.ended - job.started) * 1000)
+    content["id"] = shown_id(job)
+    content["status"] = status(job)
     if job.started is not None:
-        told["workerId"] = job.model
-    return told
+        content["workerId"] = job.model
+    return content
 
 
 def body(state: JobState, answer: StoredAnswer | None) -> bytes:
@@ -71,8 +71,8 @@ def result(state: JobState, answer: StoredAnswer | None) -> bytes:
         progress = state.progress
         return b"{}" if progress is None else _json({"output": progress.text})
     if answer is None:
-        told = job.error
-        return b"{}" if job.state == CANCELLED else _json({"error": told["message"] if told else NO_REASON})
+        error = job.error
+        return b"{}" if job.state == CANCELLED else _json({"error": error["message"] if error else NO_REASON})
     if answer.ends:
         return _of_parts([answer.part(number) for number in range(len(answer.ends))])
     if not answer.body:
@@ -90,9 +90,9 @@ def _of_parts(parts: list[bytes]) -> bytes:
     return b'{"output":[' + b",".join(part[len(OUTPUT) : -1] for part in parts) + b"]}"
 
 
-def joined(told: dict[str, Any], rest: bytes) -> bytes:
+def joined(content: dict[str, Any], rest: bytes) -> bytes:
     """The fields of a job and a JSON object as one."""
-    return _json(told)[:-1] + (b"}" if rest == b"{}" else b"," + rest[1:])
+    return _json(content)[:-1] + (b"}" if rest == b"{}" else b"," + rest[1:])
 
 
 def _json(value: Any) -> bytes:
@@ -108,10 +108,10 @@ def _json(value: Any) -> bytes:
 
 def accepted(state: JobState) -> PlatformAnswer:
     """The answer for a job that has not ended. The SDK's server calls one that waits IN_PROGRESS from the start."""
-    told = fields(state)
+    content = fields(state)
     if state.job.route == "/run":
-        told["status"] = "IN_PROGRESS"
-    return PlatformAnswer(200, JSON, _json(told))
+        content["status"] = "IN_PROGRESS"
+    return PlatformAnswer(200, JSON, _json(content))
 
 
 def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:

@@ -73,15 +73,15 @@ def contract(package: Package, settings: Settings) -> Contract:
     ]  # fmt: skip
     known = AdminRoute("/ping", ping, ("GET", "POST"), PUBLIC)
     described = AdminRoute("/api-description", description, ("GET",), PUBLIC)
-    asked = AdminRoute("/", description, ("OPTIONS",), ADMIN)
+    root = AdminRoute("/", description, ("OPTIONS",), ADMIN)
     error = error_writer(str(options["model_name"]))
     shared = {"error": error, "unknown": error}
     managed: Any = management.ROUTES
     port = int(options["management_port"] or 0)
-    own = Contract(routes=(), admin=(*managed, known, described, asked), **shared)
+    own = Contract(routes=(), admin=(*managed, known, described, root), **shared)
     return Contract(
         routes=tuple(routes),
-        admin=(known, described, asked, *(() if port else managed)),
+        admin=(known, described, root, *(() if port else managed)),
         model_name=str(options["model_name"]),
         model_version=str(options["version"]),
         services=(rpc.SERVICE, rpc_management.SERVICE),

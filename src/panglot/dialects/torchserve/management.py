@@ -108,20 +108,20 @@ async def describing(administration: ModelAdministration, parameters: Parameters
         models = [model for model in administration.models() if name in model.names]
         return Said([described(model, await administration.workers(model)) for model in models])
     model = administration.find(name, version)
-    told = described(model, await administration.workers(model))
+    description = described(model, await administration.workers(model))
     if _flag(parameters, "customized"):
         head = wire.Head(route=DESCRIBE.encode(), path=DESCRIBE.encode(), method=b"GET")
-        told["customizedMetadata"] = _as_object(await administration.ask(model, head))
-    return Said([told])
+        description["customizedMetadata"] = _as_object(await administration.ask(model, head))
+    return Said([description])
 
 
 def _as_object(answer: bytes) -> Any:
     """What a handler says of its model; the original drops what is no object."""
     try:
-        told = json.loads(answer)
+        said = json.loads(answer)
     except ValueError:
-        told = None
-    return told if isinstance(told, dict) else {}
+        said = None
+    return said if isinstance(said, dict) else {}
 
 
 def url(model: Model) -> str:

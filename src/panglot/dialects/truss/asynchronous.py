@@ -42,7 +42,7 @@ JSON = b"application/json"
 
 
 def routes(whole_head: bool) -> tuple[InferRoute, ...]:
-    job = JobRoute(always=True, fields=(INPUT, WEBHOOK, LONGEST), options=options, accepted=accepted, webhook=told)
+    job = JobRoute(always=True, fields=(INPUT, WEBHOOK, LONGEST), options=options, accepted=accepted, webhook=notice)
     return tuple(InferRoute(path, "async_predict", target=TARGET, whole_head=whole_head, job=job) for path in PATHS)
 
 
@@ -64,7 +64,7 @@ def accepted(state: JobState) -> PlatformAnswer:
     return PlatformAnswer(201, JSON, json.dumps({"request_id": state.job.id}).encode())
 
 
-def told(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
+def notice(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
     """What a webhook is sent: the output, or what failed."""
     job, data = state.job, None
     if answer is not None and answer.status < 400:

@@ -266,7 +266,7 @@ class Pool:
             worker.change_slots(event["slots"])
             self.dispatcher.schedule_pump()
         elif kind in ("cancel_call", "took"):
-            self.engine.made_calls.told(worker, event)
+            self.engine.made_calls.on_event(worker, event)
         elif kind == "replace":
             # The worker reads on until STOP: whatever it was sent before is answered by it.
             worker.retire(event["reason"])

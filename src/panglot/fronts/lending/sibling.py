@@ -56,7 +56,7 @@ class Sibling:
         self._on_lost = on_lost
         self._users = users
         self._numbers = itertools.count(1)
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._questions: dict[int, asyncio.Future[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, sock: socket.socket) -> None:
@@ -70,8 +70,8 @@ class Sibling:
     def ask(self, question: dict[str, Any]) -> asyncio.Future[Any]:
         """The answer of the other front, once it comes. Whoever asks waits no longer than is bearable."""
         number = next(self._numbers)
-        answer = self._asked[number] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: self._asked.pop(number, None))
+        answer = self._questions[number] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: self._questions.pop(number, None))
         self.link.send([wire.frame(ASK, 0, orjson.dumps({"number": number, "question": question}))])
         return answer
 
@@ -108,14 +108,14 @@ class Sibling:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
-        asked = self._asked.get(value["number"])
+        answer = self._questions.get(value["number"])
         # None: the answer came too late for whoever asked.
-        if asked is not None and not asked.done():
-            asked.set_result(value["answer"])
+        if answer is not None and not answer.done():
+            answer.set_result(value["answer"])
 
     def on_lost(self) -> None:
-        for asked in list(self._asked.values()):
-            asked.cancel()
+        for answer in list(self._questions.values()):
+            answer.cancel()
         # First out of the list: a call that comes back must not be lent to this front again.
         self._on_lost(self)
         self.loans.lost()

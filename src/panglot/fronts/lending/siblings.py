@@ -71,12 +71,12 @@ class Siblings:
 
     async def ask_all(self, question: dict[str, Any]) -> dict[int, Any]:
         """The answers of the other fronts, by their index. A front that says nothing in time is left out."""
-        asked = {index: sibling.ask(question) for index, sibling in self._all.items()}
-        if asked:
-            await asyncio.wait(asked.values(), timeout=PATIENCE)
-        answers = {index: answer.result() for index, answer in asked.items() if _is_answered(answer)}
+        coming = {index: sibling.ask(question) for index, sibling in self._all.items()}
+        if coming:
+            await asyncio.wait(coming.values(), timeout=PATIENCE)
+        answers = {index: answer.result() for index, answer in coming.items() if _is_answered(answer)}
         answers = {index: value for index, value in answers.items() if value is not None}
-        for answer in asked.values():
+        for answer in coming.values():
             # Of those that are late: nobody takes it any more.
             answer.cancel()
         return answers

@@ -55,11 +55,11 @@ class SleepBoard:
                 row[cell] = 0
 
 
-def known(cell: int) -> int | None:
+def bytes_of(cell: int) -> int | None:
     """The bytes that a cell tells."""
     return cell - 1 if cell else None
 
 
-def told(count: int | None) -> int:
+def cell_of(count: int | None) -> int:
     """What a cell is to hold for so many bytes; None: unknown."""
     return 0 if count is None else count + 1

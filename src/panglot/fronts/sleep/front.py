@@ -33,8 +33,8 @@ from panglot.fronts.sleep.board import (
     USED,
     USED_GPU,
     WORKERS,
-    known,
-    told,
+    bytes_of,
+    cell_of,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class FrontSleep:
 
     @property
     def _seen(self) -> tuple[int | None, int | None]:
-        return known(self._parents[SEEN]), known(self._parents[SEEN_GPU])
+        return bytes_of(self._parents[SEEN]), bytes_of(self._parents[SEEN_GPU])
 
     def start_first(self) -> None:
         if self._state == NEW:
@@ -174,7 +174,7 @@ class FrontSleep:
     def _tell_memory(self) -> None:
         if self._counts_memory and self._state == AWAKE:
             machine, gpu = self._workers.used(self._since)
-            self._row[USED], self._row[USED_GPU] = told(machine), told(gpu)
+            self._row[USED], self._row[USED_GPU] = cell_of(machine), cell_of(gpu)
 
     def close(self) -> None:
         if self._member.sleeps.get(self._slot) is self:
@@ -247,4 +247,4 @@ class PassedOnSleep:
 
 def _need(engine: LocalEngine, parents: memoryview) -> tuple[int | None, int | None]:
     settings = engine.settings
-    return settings.memory or known(parents[SEEN]), settings.gpu_memory or known(parents[SEEN_GPU])
+    return settings.memory or bytes_of(parents[SEEN]), settings.gpu_memory or bytes_of(parents[SEEN_GPU])

@@ -34,8 +34,8 @@ from panglot.fronts.sleep.board import (
     USED_GPU,
     WORKERS,
     SleepBoard,
-    known,
-    told,
+    bytes_of,
+    cell_of,
 )  # fmt: skip
 from panglot.fronts.timers import Timers
 from panglot.settings import Settings
@@ -134,7 +134,7 @@ class ModelOfFronts:
 
     def _of_all(self, cells: Sequence[int]) -> int | None:
         """What all fronts use. Those that have not loaded the model yet are taken to need as much as the others."""
-        sizes = [size for size in map(known, cells) if size is not None]
+        sizes = [size for size in map(bytes_of, cells) if size is not None]
         return sum(sizes) * max(self._parts, len(sizes)) // len(sizes) if sizes else None
 
 
@@ -241,4 +241,4 @@ class Sleeps:
         row[GRANTED], row[STARTED] = sleeper.granted, int(sleeper.started * 1000)
         row[STATE] = STATES.index(sleeper.state)
         row[LOAD] = int(sleeper.load_seconds * 1000)
-        row[SEEN], row[SEEN_GPU] = map(told, sleeper.seen)
+        row[SEEN], row[SEEN_GPU] = map(cell_of, sleeper.seen)

@@ -32,7 +32,7 @@ ONCE = frozenset({"requeue", "adopt"})
 """Commands that would mean something else the second time."""
 
 
-class Asked(NamedTuple):
+class PendingCommand(NamedTuple):
     """A command that was not answered yet."""
 
     command: str
@@ -49,7 +49,7 @@ class JobsElsewhere:
         self._send: SendCommand | None = None
         """None while there is no such front."""
         self._numbers = itertools.count(1)
-        self._asked: dict[int, Asked] = {}
+        self._pending: dict[int, PendingCommand] = {}
         self._watchers = Watchers()
         self.held = HeldJobs(SteadyClock().now, durable, self._watchers.wake)
         self._adopted = AdoptedRuns(self._tell)
@@ -63,17 +63,17 @@ class JobsElsewhere:
         self._send = send
         for name in self._watchers.by_job:
             send(0, "watch", name)
-        for number, asked in self._asked.items():
-            send(number, asked.command, asked.arguments)
+        for number, pending in self._pending.items():
+            send(number, pending.command, pending.arguments)
         self._watchers.wake_all()
 
     def lost(self) -> None:
         """Note that the front that stores jobs is gone."""
         self._send = None
         self._adopted.drop_all()
-        for asked in [asked for asked in self._asked.values() if asked.command in ONCE]:
-            if not asked.answer.done():
-                asked.answer.set_result(JobTrouble(UNAVAILABLE, AWAY))
+        for pending in [pending for pending in self._pending.values() if pending.command in ONCE]:
+            if not pending.answer.done():
+                pending.answer.set_result(JobTrouble(UNAVAILABLE, AWAY))
 
     def heard(self, payload: memoryview) -> None:
         """Take a result, or the ids of jobs of which something has changed. Raises WireError."""
@@ -85,16 +85,16 @@ class JobsElsewhere:
         if command == "drop":
             self._adopted.drop(value)
             return
-        asked = self._asked.get(number)
+        pending = self._pending.get(number)
         # None: nobody waits for it any more.
-        if asked is not None and not asked.answer.done():
-            asked.answer.set_result(value)
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_result(value)
 
     async def _ask(self, command: str, *arguments: Any, within: float = PATIENCE) -> Any:
         """The result of a command. Raises JobTrouble."""
         number = next(self._numbers)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked[number] = Asked(command, arguments, answer)
+        self._pending[number] = PendingCommand(command, arguments, answer)
         try:
             if self._send is not None:
                 self._send(number, command, arguments)
@@ -103,7 +103,7 @@ class JobsElsewhere:
         except TimeoutError:
             raise JobTrouble(UNAVAILABLE, AWAY) from None
         finally:
-            del self._asked[number]
+            del self._pending[number]
         if isinstance(result, JobTrouble):
             raise result
         return result

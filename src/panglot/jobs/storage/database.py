@@ -230,23 +230,23 @@ def _rebuilt(position: int, payloads: dict[int, bytes], report: list[str]) -> di
     """A job whose row is lost and whose body is whole, by the line that stands before the body."""
     first, _, body = payloads[position].partition(b"\n")
     try:
-        told = json.loads(first)
-        job: dict[str, Any] = dict.fromkeys(COLUMNS) | {name: told[name] for name in ABOUT}
-        whole = is_whole(body, told["size"], told["crc"])
+        saved = json.loads(first)
+        job: dict[str, Any] = dict.fromkeys(COLUMNS) | {name: saved[name] for name in ABOUT}
+        whole = is_whole(body, saved["size"], saved["crc"])
     except (ValueError, KeyError, TypeError):
         return None
     if not whole:
-        report.append(f"job {told['id']}: its row and a part of its body are lost")
+        report.append(f"job {saved['id']}: its row and a part of its body are lost")
         return None
     now = time.time()
-    job |= {"seq": position // 2, "head": told["head"].encode("latin-1"), "state": QUEUED, "attempts": 0, "crashes": 0}
+    job |= {"seq": position // 2, "head": saved["head"].encode("latin-1"), "state": QUEUED, "attempts": 0, "crashes": 0}
     job |= {"due": job["expires"], "filed": 0, "answer_size": 0, "answer_filed": 0}
     if position + 1 in payloads:
         # It was answered, and how is lost: it must not run again.
         fault = fault_text("row_lost", "the job was done, and a damaged database lost how")
         job |= {"state": FAILED, "ended": now, "due": now + job["retain"], "fault": fault}
         payloads.pop(position + 1)
-    report.append(f"job {told['id']}: its row is lost, and made again from its body")
+    report.append(f"job {saved['id']}: its row is lost, and made again from its body")
     return job
 
 
@@ -257,13 +257,13 @@ ABOUT = ("id", "model", "route", "owner", "accepted", "expires", "retain", "webh
 
 def about(job: NewJob, now: float, crc: int) -> bytes:
     """The line before a stored body: enough to make the job anew where its row is lost."""
-    told = {
+    content = {
         "id": job.id, "model": job.model, "route": job.route, "owner": job.owner, "accepted": now,
         "expires": now + job.lifetime, "retain": job.retain, "webhook": job.webhook and job.webhook.to_text(),
         "own": job.own, "lane": job.lane, "rerun": int(job.rerun), "run_timeout": job.run_timeout,
         "size": len(job.body), "crc": crc, "head": job.head.decode("latin-1"),
     }  # fmt: skip
-    return json.dumps(told).encode() + b"\n"
+    return json.dumps(content).encode() + b"\n"
 
 
 def is_whole(data: bytes | None, size: int, crc: int | None) -> bool:

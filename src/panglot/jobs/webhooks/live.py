@@ -50,7 +50,7 @@ class LiveWebhooks:
             task.cancel()
 
     async def _follow(self, call: JobCall, webhook: Webhook) -> None:
-        name, told = call.job.id, {OUTPUT: 0, LOGS: 0}
+        name, reported = call.job.id, {OUTPUT: 0, LOGS: 0}
         number = 0
         try:
             with self._board.watch(name) as changed:
@@ -59,11 +59,11 @@ class LiveWebhooks:
                     changed.clear()
                     now = {OUTPUT: len(call.parts), LOGS: len(call.printed_text)}
                     for event in LIVE_EVENTS:
-                        if event in webhook.events and now[event] != told[event]:
+                        if event in webhook.events and now[event] != reported[event]:
                             number += 1
                             await self._tell(call, DueWebhook(0, f"evt_{name}_{event}_{number}", call.job.seq, event,
                                                               webhook.url, 0))  # fmt: skip
-                    told = now
+                    reported = now
                     if not changed.is_set():
                         await changed.wait()
         except JobTrouble as trouble:

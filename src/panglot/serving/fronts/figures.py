@@ -118,9 +118,9 @@ class Figures:
         """What the front that has the workers of a model tells about it, once it has loaded the model."""
         question = {"what": DESCRIPTION, "name": name, "version": version}
         while True:
-            told = await self._member.siblings.ask(HOME, question)
-            if told:
-                return dict(told)
+            description = await self._member.siblings.ask(HOME, question)
+            if description:
+                return dict(description)
             await asyncio.sleep(LOOK_AGAIN)
 
     async def workers(self, model: Model) -> list[dict[str, Any]]:

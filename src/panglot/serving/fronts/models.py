@@ -78,7 +78,7 @@ class ModelsOfFront:
         self._repository: FolderRepository | None = None
         """The folder of the server, where it has one."""
         self._numbers = itertools.count(1)
-        self._asked: dict[int, asyncio.Future[None]] = {}
+        self._changes: dict[int, asyncio.Future[None]] = {}
         """What clients of this front wait for."""
         self._staging: dict[int, asyncio.Task[None]] = {}
         self._staged: dict[int, tuple[str, list[Model]]] = {}
@@ -162,10 +162,10 @@ class ModelsOfFront:
 
     async def _ask(self, name: str, load: bool) -> None:
         number = next(self._numbers)
-        asked = self._asked[number] = asyncio.get_running_loop().create_future()
-        asked.add_done_callback(lambda _: self._asked.pop(number, None))
+        outcome = self._changes[number] = asyncio.get_running_loop().create_future()
+        outcome.add_done_callback(lambda _: self._changes.pop(number, None))
         self._member.tell(messages.ChangeWanted(number, name, load))
-        await asked
+        await outcome
 
     # For the administration of a dialect, as AllFronts
 
@@ -246,14 +246,14 @@ class ModelsOfFront:
             self._member.tell(messages.Gone(slot))
 
     def _answer(self, answer: messages.Changed) -> None:
-        asked = self._asked.get(answer.number)
+        outcome = self._changes.get(answer.number)
         # None, or done: its client has hung up.
-        if asked is None or asked.done():
+        if outcome is None or outcome.done():
             return
         if answer.problem:
-            asked.set_exception(StartError(answer.problem, file=answer.file, line=answer.line, fix=answer.fix))
+            outcome.set_exception(StartError(answer.problem, file=answer.file, line=answer.line, fix=answer.fix))
         else:
-            asked.set_result(None)
+            outcome.set_result(None)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)

@@ -16,21 +16,21 @@ BY_FILE, BY_SYMBOL, LIST = 3, 4, 7
 
 def respond(body: bytes, files: Sequence[ProtoFile] = OURS) -> bytes:
     """The ServerReflectionResponse to one ServerReflectionRequest. Raises ValueError for what is none."""
-    asked, word = 0, ""
+    wanted, word = 0, ""
     for field, kind, content in small_fields(body):
         if field >= BY_FILE and kind == LENGTH:
-            asked, word = field, str(content, "utf-8", "replace")
-    return message(2, body) + _answer(asked, word, files)
+            wanted, word = field, str(content, "utf-8", "replace")
+    return message(2, body) + _answer(wanted, word, files)
 
 
-def _answer(asked: int, word: str, files: Sequence[ProtoFile]) -> bytes:
-    if asked == LIST:
+def _answer(wanted: int, word: str, files: Sequence[ProtoFile]) -> bytes:
+    if wanted == LIST:
         names = [f"{file.package}.{service}" for file in files for service in file.services]
         return message(6, b"".join(message(1, text(1, service)) for service in (*names, *ITSELF)))
     described = None
-    if asked == BY_SYMBOL:
+    if wanted == BY_SYMBOL:
         described = next((file for file in files if word in file.symbols), None)
-    elif asked == BY_FILE:
+    elif wanted == BY_FILE:
         described = next((file for file in files if word == file.name), None)
     if described is None:
         return message(7, number(1, NOT_FOUND) + text(2, f"there is no {word[:200]} here"))

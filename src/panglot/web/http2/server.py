@@ -83,8 +83,8 @@ class Http2Server:
 
     def has_request_for(self, model: Model) -> bool:
         streams = (stream for connection in self.connections for stream in connection.calls.streams.values())
-        asked = (stream.inbox.model for stream in streams)
-        return any(other is not None and other.engine is model.engine for other in asked)
+        models = (stream.inbox.model for stream in streams)
+        return any(other is not None and other.engine is model.engine for other in models)
 
     def unanswered(self) -> int:
         calls = sum(connection.calls.unanswered() for connection in self.connections)

@@ -188,8 +188,8 @@ async def _events(
                     yield _event("state", f"{attempt}.{sent}", view(current))
             if current.progress is not None and current.progress != progress:
                 progress = current.progress
-                told = {"progress": progress.fraction, "text": progress.text}
-                yield _event("progress", f"{attempt}.{sent}", told)
+                data = {"progress": progress.fraction, "text": progress.text}
+                yield _event("progress", f"{attempt}.{sent}", data)
             try:
                 parts = await board.parts(name, sent)
             except JobTrouble:

@@ -164,12 +164,12 @@ def schemas() -> Object:
     tensor = {"name": TEXT, "datatype": {"type": "string", "enum": list(DATATYPES)}, "shape": _list(WHOLE)}
     parameters = {"type": "object", "additionalProperties": {}}
     given = {**tensor, "parameters": parameters, "data": _list({})}
-    asked = {"name": TEXT, "parameters": parameters}
+    wanted = {"name": TEXT, "parameters": parameters}
     request = {
         "id": TEXT,
         "parameters": parameters,
         "inputs": {**_list(_open(given, "name", "datatype", "shape")), "minItems": 1},
-        "outputs": _list(_open(asked, "name")),
+        "outputs": _list(_open(wanted, "name")),
     }
     answer = {"model_name": TEXT, "model_version": TEXT, "id": TEXT, "outputs": _list(_open(given, *tensor))}
     described = _list(_open(tensor))

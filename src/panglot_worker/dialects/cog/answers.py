@@ -36,12 +36,12 @@ def body_of(request: Request, limits: Any) -> Dict[str, Any]:
 
 def refusal(error: ClientError) -> Optional[Answer]:
     """422 with the detail; 406 with the platform's sentence; None for what the front words."""
-    told: Dict[str, Any]
+    content: Dict[str, Any]
     if isinstance(error, BadInput):
-        told = {"detail": error.problems}
+        content = {"detail": error.problems}
     elif error.status == 406:
-        told = {"error": error.message}
+        content = {"error": error.message}
     else:
         return None
-    text = json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
     return Answer(codec.JSON, text.encode("utf-8", "replace"), error.status)

@@ -59,10 +59,10 @@ class Prediction:
     def tell_figures(self, tell: Callable[[Event], None]) -> None:
         """Have each figure that the script tells from now on told as an event."""
 
-        def told(name: str, value: Any, mode: str) -> None:
+        def record(name: str, value: Any, mode: str) -> None:
             tell(("metric", {"name": name, "value": value, "mode": mode}))
 
-        self._scope.metrics.on_record = told
+        self._scope.metrics.on_record = record
 
     def end(self, output: Any) -> "Prediction":
         """The script has answered."""

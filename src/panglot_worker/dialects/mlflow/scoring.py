@@ -198,8 +198,8 @@ class Scoring:
                 lines = traceback.format_exception(type(error), error, error.__traceback__)
                 about["stack_trace"] = "".join(lines)
             error = self.exception(message=UNEXPECTED, error_code=self.server.BAD_REQUEST, **about)
-        told: Any = error
-        return int(told.get_http_status_code()), str(told.serialize_as_json())
+        answer: Any = error
+        return int(answer.get_http_status_code()), str(answer.serialize_as_json())
 
 
 def _where(error: BaseException, package: Package) -> "tuple[str, int]":

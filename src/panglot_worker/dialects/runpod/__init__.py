@@ -150,7 +150,7 @@ class RunPod(Dialect):
             return answers.refusal(error) or Problem(error.status, error.code, error.message)
         if isinstance(error, answers.YieldedError):
             return self._stored({"error": str(error)}, request, failed=True)
-        text = answers.told(error, bool(request.context), self.shows_traceback)
+        text = answers.failure_text(error, bool(request.context), self.shows_traceback)
         if request.head.route == REALTIME:
             return self.json_answer({"error": text})
         return self._stored({"error": text}, request, failed=True)

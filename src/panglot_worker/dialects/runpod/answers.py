@@ -57,7 +57,7 @@ def refusal(error: ClientError) -> Optional[Answer]:
     return Answer(JSON, text.encode("utf-8", "replace"), 422)
 
 
-def told(error: BaseException, in_stream: bool, with_traceback: bool) -> str:
+def failure_text(error: BaseException, in_stream: bool, with_traceback: bool) -> str:
     """The text for an exception of a handler: JSON in a text, or for a generator a sentence.
 
     The platform's has the traceback. Here the log has it, and the answer with `--dev` alone: it shows the code.

@@ -1,4 +1,4 @@
-"""Inference pipelines: what one model of the server answers, the next is asked, with its content type."""
+"""Inference pipelines: what one model of the server answers, the next gets, with its content type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_OPEN = 512
 STEP = "x-panglot-container"
 
 
-class Asked(NamedTuple):
+class PipelineRequest(NamedTuple):
     """A request, and what its client accepts."""
 
     invocation: Invocation
@@ -45,17 +45,17 @@ class Pipeline:
         self.containers: List[Dict[str, str]] = package.options["pipeline"]
         self.calls = calls
 
-    def decode(self, request: Request) -> Asked:
-        """What the first container is asked. Raises Refused, Fetching."""
-        return Asked(invocations.read(request), invocations.accept(request))
+    def decode(self, request: Request) -> PipelineRequest:
+        """What the first container gets. Raises Refused, Fetching."""
+        return PipelineRequest(invocations.read(request), invocations.accept(request))
 
-    async def infer(self, asked: Asked) -> ContainerAnswer:
+    async def infer(self, request: PipelineRequest) -> ContainerAnswer:
         """The answer of the last container, or the first that is an error. Raises ContainerFailed."""
-        body, content_type = asked.invocation
+        body, content_type = request.invocation
         for number, container in enumerate(self.containers, 1):
             name = "%d %s" % (number, container["model"])
             # Only the last one answers the client: those before answer as their environment says.
-            accept = asked.accept if number == len(self.containers) and asked.accept else container["accept"]
+            accept = request.accept if number == len(self.containers) and request.accept else container["accept"]
             answer = await self._call(container["model"], body, {"content_type": content_type, "accept": accept})
             if answer.code or answer.more:
                 message = answer.message or "it answers in parts, which no container of a pipeline can"

@@ -57,15 +57,15 @@ class ModelCaller:
 
     def is_ready(self, model: str, version: str) -> bool:
         """Whether a model takes requests."""
-        return self._asked("ready", model, version).status == 200
+        return self._ask("ready", model, version).status == 200
 
     def change(self, what: str, model: str) -> None:
         """Have the server `load` or `unload` a model, and wait for that. Raises TritonModelException."""
-        answer = self._asked(what, model, "")
+        answer = self._ask(what, model, "")
         if answer.status != 200:
             raise self._utils.TritonModelException("Failed to %s model '%s': %s" % (what, model, answer.message))
 
-    def _asked(self, what: str, model: str, version: str) -> CalleeAnswer:
+    def _ask(self, what: str, model: str, version: str) -> CalleeAnswer:
         answered: "Future[CalleeAnswer]" = Future()
         self._calls.ask(what, str(model), str(version), answered.set_result)
         return answered.result()

@@ -118,10 +118,10 @@ class SequenceInputs:
         """The tensors of a request that say where it stands."""
         import numpy
 
-        told = {START: starts, END: ends, READY: ready}
+        states = {START: starts, END: ends, READY: ready}
         made = []
         for control in self._about.controls:
-            value = control.values[told.get(control.kind, False)] if control.values else name
+            value = control.values[states.get(control.kind, False)] if control.values else name
             if control.dtype == "O":
                 value = str(value).encode("utf-8")
             made.append(self._utils.Tensor(control.name, numpy.full([*self._lead, 1], value, control.dtype)))

@@ -49,9 +49,9 @@ class Truss(Dialect):
         progress("importing " + os.path.basename(self.package.script))
         self.module, self.kind = script.find(self.package)
         progress("constructing " + self.kind.__name__)
-        model, told = script.construct(self.kind, self.config)
+        model, platform = script.construct(self.kind, self.config)
         if hasattr(model, "setup_environment"):
-            self.environment = Environment(self, model, told)
+            self.environment = Environment(self, model, platform)
         self.methods = methods.of_model(model, self.package.script)
         self.schema = schema.of_methods(self.methods)
         self.reader = inputs.Reader(self.limits, self.schema)
@@ -218,8 +218,8 @@ class Truss(Dialect):
         if isinstance(error, ClientError):
             return answers.error(error.status, error.message, answers.CLIENT)
         if stage == "encode":
-            told = error.reason if isinstance(error, EncodeError) else message_of(error)
-            message = "Unhandled exception: %s: %s" % (type(error).__name__, told)
+            reason = error.reason if isinstance(error, EncodeError) else message_of(error)
+            message = "Unhandled exception: %s: %s" % (type(error).__name__, reason)
             return answers.error(500, message, answers.SERVER)
         if is_http_exception(error):
             return answers.error(cast(Any, error).status_code, cast(Any, error).detail, answers.MODEL)

@@ -17,7 +17,7 @@ SECONDS = 1.0
 """Between two looks at the file."""
 
 
-def told() -> Any:
+def current() -> Any:
     """The environment, where the platform tells of one; None elsewhere."""
     try:
         with open(FILE, encoding="utf-8") as file:
@@ -73,7 +73,7 @@ class Environment:
         if written == self._written:
             return None
         self._written = written
-        environment = told()
+        environment = current()
         if environment is None or environment == self._known:
             return None
         self._known = environment

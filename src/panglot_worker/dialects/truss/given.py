@@ -74,7 +74,7 @@ def arguments(kind: Any, config: Dict[str, Any]) -> Dict[str, Any]:
         "data_dir": pathlib.Path("data"),
         "secrets": secrets,
         "lazy_data_resolver": LazyDataResolver(),
-        "environment": environment.told(),
+        "environment": environment.current(),
     }
     signature = inspect.signature(kind)
     takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())

@@ -44,10 +44,10 @@ def find(package: Package) -> Tuple[Any, Any]:
 def construct(kind: Any, config: Dict[str, Any]) -> Tuple[Any, Any]:
     """The model, with the arguments that its class takes, and the environment it was told of. Raises ScriptError."""
     model = kind(**given.arguments(kind, config))
-    told = environment.told()
-    if told is not None and hasattr(model, "setup_environment"):
-        model.setup_environment(told)
-    return model, told
+    platform = environment.current()
+    if platform is not None and hasattr(model, "setup_environment"):
+        model.setup_environment(platform)
+    return model, platform
 
 
 def load(model: Any, settled: Callable[[Any], Any], warn: Callable[[str], None]) -> None:
