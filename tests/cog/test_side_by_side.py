@@ -43,6 +43,7 @@ OLD = [
     predict(given('"n": "3", "kind": "b"')),
     predict(given('"unknown": 1')),
     predict(given('"op": "file"')),
+    predict(given('"op": "native"')),
     predict(given(PICTURE)),
     predict(given('"op": "raise"'), TRACEBACK),
     predict(given('"n": 9')),

@@ -77,6 +77,8 @@ class Package:
     what is left."""
     retained_bytes: int = 0
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
+    captures_native_output: bool = False
+    """Whether its calls' output includes what C libraries and started programs print."""
     worker_half: Path | None = None
     """The folder of the dialect's worker half; None: that of a dialect of Panglot."""
     whole: Path | None = None

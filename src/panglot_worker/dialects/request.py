@@ -13,6 +13,9 @@ class CapturedOutput(Protocol):
     on_print: Optional[Callable[[str, str], None]]
     """Is told the stream and the text of all that is printed, by the thread that prints it; None: nobody is."""
 
+    def flush(self) -> None:
+        """Have all that was printed so far reach whoever is told of it."""
+
     @property
     def text(self) -> str:
         """All of it so far."""

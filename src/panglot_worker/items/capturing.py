@@ -1,8 +1,8 @@
 """What a script prints during one call, for platforms that answer with it or show it while the call runs.
 
-Only what goes through `sys.stdout` and `sys.stderr` is captured, as `print`, `logging` and progress bars do; what a
-library in C writes by itself is in the log alone. Everything captured is in the log too. With several calls at once
-nobody could say whose words are whose, so that nothing is captured then.
+What goes through `sys.stdout` and `sys.stderr` is captured, as `print`, `logging` and progress bars do, and what C
+libraries and started programs write; that one not with `--inline`. Everything captured is in the log too. With several
+calls at once nobody could say whose words are whose, so that nothing is captured then.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.items import bars
 from panglot_worker.line import wire
 from panglot_worker.line.port import Port
+from panglot_worker.scripts import native_output
 from panglot_worker.scripts.whole_lines import WholeLines
 
 CUT = "[...]\n"
@@ -65,12 +66,16 @@ class Capture:
         # `sys.__stdout__`, not `sys.stdout`: scripts and test tools replace the latter by streams of their own.
         streams = {name: getattr(sys, "__%s__" % name) for name in ("stdout", "stderr")}
         whole = {name: stream for name, stream in streams.items() if isinstance(stream, WholeLines)}
+        # What was written between two calls is nobody's.
+        native_output.settle()
+        native_output.listen(self._add)
         for name, stream in whole.items():
             stream.listener = self._listener(name)
         try:
             yield
         finally:
             self.on_print = None
+            native_output.listen(None)
             for stream in whole.values():
                 stream.listener = None
             # A thread of the script may be printing at this very moment.
@@ -82,6 +87,11 @@ class Capture:
         return lambda text: self._take(name, text)
 
     def _take(self, name: str, text: str) -> None:
+        # What a library has printed before stands before.
+        native_output.drain()
+        self._add(name, text)
+
+    def _add(self, name: str, text: str) -> None:
         with self._lock:
             self._parts.append((name, text))
             self._unsent.append((name, text))
@@ -106,6 +116,7 @@ class Capture:
 
     def flush(self) -> None:
         """Report to the front what has been printed since the last report."""
+        native_output.settle()
         with self._lock:
             unsent, self._unsent = self._unsent, []
             item, self._sent_at = self._item, time.monotonic()
@@ -120,12 +131,14 @@ class Capture:
     @property
     def parts(self) -> List[Tuple[str, str]]:
         """What has been printed so far: the name of the stream, `stdout` or `stderr`, and the text."""
+        native_output.settle()
         with self._lock:
             return joined(self._parts)
 
     @property
     def text(self) -> str:
         """What has been printed so far, on both streams, in its order."""
+        native_output.settle()
         with self._lock:
             return (CUT if self._is_cut else "") + "".join(text for _, text in self._parts)
 

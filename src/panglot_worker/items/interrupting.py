@@ -21,9 +21,14 @@ from panglot_worker.dialects.base import BETWEEN, Dialect, Stages
 from panglot_worker.items import capturing
 from panglot_worker.line import wire
 from panglot_worker.line.port import Port
-from panglot_worker.scripts import current, whole_lines
+from panglot_worker.scripts import current, native_output, whole_lines
 
-UNDISTURBED = (os.path.dirname(line.__file__) + os.sep, capturing.__file__, whole_lines.__file__)
+UNDISTURBED = (
+    os.path.dirname(line.__file__) + os.sep,
+    capturing.__file__,
+    native_output.__file__,
+    whole_lines.__file__,
+)
 """Code of this package that scripts call, and that must run to its end: half a frame would break the line."""
 
 MOMENT = 0.0005

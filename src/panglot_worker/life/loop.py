@@ -23,12 +23,12 @@ from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Requ
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.interrupting import Interrupter
 from panglot_worker.items.tensors.tensor_adapter import TensorAdapter
-from panglot_worker.life import loader
+from panglot_worker.life import loader, output_pipes
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description, problems
 from panglot_worker.line.port import FrontGone, Port, PortSocket
 from panglot_worker.line.sharing import SharedMemory
-from panglot_worker.scripts import loading, whole_lines
+from panglot_worker.scripts import loading, native_output, whole_lines
 
 F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
@@ -50,6 +50,8 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = 
     """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
     # First, so that everything that prints later goes through these streams.
     whole_lines.install()
+    # `pop`, not `get`: processes that the script starts must not inherit the variable.
+    native_output.install(output_pipes.numbers(os.environ.pop(output_pipes.VARIABLE, "")))
     die_with_front(life_fd)
     # A process that the script starts must not hold the socket open: the front learns of our death by its end.
     os.set_inheritable(socket_fd, False)
@@ -66,6 +68,7 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = 
     except (FrontGone, ConnectionError):
         code = 0
     whole_lines.finish()
+    native_output.settle()
     # A script's threads and exit hooks must not keep a worker that is done.
     os._exit(code)
 
@@ -186,6 +189,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
     try:
         # Before anything of the script runs: the kernel refuses a new user namespace to a process with threads.
         leave_network(package, own_process)
+        native_output.start()
         dialect = dialects.find(package)(package)
         dialect.port = port
         Request.reporter = dialect.report_progress
@@ -210,6 +214,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
     except BaseException as error:  # noqa: BLE001  loading a script raises anything, SystemExit too
         # The lines of the script first: they usually say more about the failure than the exception does.
         whole_lines.finish()
+        native_output.settle()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
     # What loading made stays for good. Frozen, it is not searched again by each collection during a call.

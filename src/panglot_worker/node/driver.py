@@ -22,6 +22,7 @@ from typing import Any, Dict
 PR_SET_PDEATHSIG = 1
 BY_VALUE = (
     "life.loader",
+    "life.output_pipes",
     "line.encryption",
     "node.handshake",
     "node.listing",

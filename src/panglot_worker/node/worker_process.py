@@ -15,6 +15,7 @@ import time
 from typing import Any, Callable, Dict, Mapping
 
 from panglot_worker.life import loader
+from panglot_worker.life.output_pipes import OutputPipes
 
 MARK = "_PANGLOT_WORKER"
 OURS = ("RAY_", "PANGLOT_", "SPT_NOENV")
@@ -55,33 +56,38 @@ class WorkerProcess:
         self._ended = ended
         life_read, self._life = os.pipe()
         printed, print_end = os.pipe()
+        native = OutputPipes(bool(launch["native_output"]))
         keys_read = piped(keys)
         retained = int(launch.get("retained_file", -1))
         python = str(launch["python"] or sys.executable)
         code = loader.code(*launch["entry"])
+        variables = {MARK: self.mark, loader.RETAINED: str(retained), **native.environment}
+        files = (data.fileno(), life_read, keys_read, *((retained,) if retained >= 0 else ()), *native.files)
         try:
             self.process = subprocess.Popen(
                 [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read), str(keys_read)],
                 cwd=str(launch["folder"]),
-                env={**environment(os.environ, launch["environment"]), MARK: self.mark, loader.RETAINED: str(retained)},
+                env={**environment(os.environ, launch["environment"]), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=print_end,
                 stderr=print_end,
-                pass_fds=(data.fileno(), life_read, keys_read, *((retained,) if retained >= 0 else ())),
+                pass_fds=files,
                 start_new_session=True,
             )
         except BaseException:
             os.close(self._life)
             os.close(printed)
+            native.close()
             raise
         finally:
             # Only the worker may hold these ends: `relay` ends when the last process that could print is gone.
             os.close(life_read)
             os.close(print_end)
             os.close(keys_read)
+            native.given()
         self._pidfd = os.pidfd_open(self.process.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
-        self._relay = threading.Thread(target=relay, args=(printed, output), daemon=True)
+        self._relay = threading.Thread(target=relay, args=(printed, output, native), daemon=True)
         self._relay.start()
 
     def signal(self, number: int) -> None:
@@ -123,7 +129,7 @@ def piped(data: bytes) -> int:
     return end
 
 
-def relay(printed: int, output: socket.socket) -> None:
+def relay(printed: int, output: socket.socket, native: OutputPipes) -> None:
     """Pass on what a worker prints until all that could print have ended. Waits for a slow reader, as a pipe does."""
     with contextlib.suppress(OSError):
         while True:
@@ -131,6 +137,8 @@ def relay(printed: int, output: socket.socket) -> None:
             if not data:
                 break
             output.sendall(data)
+        output.sendall(native.last_words())
+    native.close()
     os.close(printed)
     output.close()
 

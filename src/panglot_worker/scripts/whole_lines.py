@@ -76,6 +76,8 @@ class WholeLines(io.TextIOWrapper):
         self.output = output
         self.listener: Optional[Callable[[str], None]] = None
         """The listener to all that is written, complete or not; see `panglot_worker.items.capturing`."""
+        self.log: Optional[io.TextIOWrapper] = None
+        """Where the lines go, where the buffer leads elsewhere; see `panglot_worker.scripts.native_output`."""
         self._original = stream
         """Referred to here, because its deletion would close the buffer."""
         self._own = threading.local()
@@ -114,7 +116,8 @@ class WholeLines(io.TextIOWrapper):
         output = self.output
         with output.lock:
             # One call for the whole text: line buffering then flushes once, and nothing gets between.
-            super().write(text if output.unfinished in (0, serial) else "\n" + text)
+            write = super().write if self.log is None else self.log.write
+            write(text if output.unfinished in (0, serial) else "\n" + text)
             output.unfinished = 0 if text[-1] == "\n" else serial
 
     def flush(self) -> None:

@@ -1,5 +1,7 @@
 """A predictor in the form that old and new versions of Cog take."""
 
+import ctypes
+import os
 import sys
 import tempfile
 from typing import Any
@@ -22,6 +24,10 @@ class Predictor(BasePredictor):
         print("err line", file=sys.stderr)
         if op == "raise":
             raise ValueError("no")
+        if op == "native":
+            sys.stdout.flush()
+            os.system("echo from a shell")
+            ctypes.CDLL(None).puts(b"from a library")
         if op == "image":
             return image.read_text()
         if op == "file":

@@ -96,5 +96,6 @@ def _package(folder: Path, code: PredictorCode, config: Config | None) -> Packag
             "healthcheck": b"healthcheck" in code.script.read_bytes(),
         },
         environment={name: os.environ.get(name) or value for name, value in environment.items()},
+        captures_native_output=True,
         installs=(*((("-r", str(requirements)),) if is_named else ()), *((packages,) if packages else ())),
     )

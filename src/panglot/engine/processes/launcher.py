@@ -19,6 +19,7 @@ from panglot.engine.processes.family import Family
 from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.processes.scratch import Scratch
 from panglot.engine.workers.worker import Worker
+from panglot_worker.life.output_pipes import OutputPipes
 
 if TYPE_CHECKING:
     from panglot.engine.pools.pool import Pool
@@ -81,7 +82,9 @@ class Launcher:
         files = tuple(arena.fd for arena in shared if arena is not None)
         if self.retained.size:
             files = (*files, self.retained.file(worker.index))
-        await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
+        output = self._output(worker)
+        output.native = OutputPipes(self.package.captures_native_output)
+        await worker.start(settings.python, self.package.folder, environment, hello, output, files)
 
     def _about(self, worker: Worker) -> dict[str, Any]:
         """What the worker has to know about its package."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from panglot.terminal.text import visible
+from panglot_worker.life.output_pipes import OutputPipes
 
 TAIL = 40
 LEAST_COST = 100
@@ -61,6 +62,8 @@ class ScriptOutput(asyncio.Protocol):
         self._transport: asyncio.ReadTransport | None = None
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.ended = asyncio.Event()
+        self.native = OutputPipes(wanted=False)
+        """The pipes that the worker reads itself while it lives."""
         self.wording: Callable[[str], str] = str
         """How a line is logged here: with the paths of this machine, where another machine wrote it."""
 
@@ -147,6 +150,7 @@ class ScriptOutput(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Log what has been read and not been logged, however much it is."""
         self._transport = None
+        self._rest += self.native.last_words()
         while b"\n" in self._rest:
             self._log_lines(LINES_A_TURN)
         if self._rest:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot_worker.life import loader
+from panglot_worker.life.output_pipes import OutputPipes
 
 OWN_FAULTS = (
     signal.SIGSEGV,
@@ -46,7 +47,9 @@ class Started:
     pidfd: int
 
 
-def start(python: str, folder: Path, environment: Mapping[str, str], files: tuple[int, ...] = ()) -> Started:
+def start(
+    python: str, folder: Path, environment: Mapping[str, str], native: OutputPipes, files: tuple[int, ...] = ()
+) -> Started:
     """Start a worker in its own session. It also gets the open files `files`, under the same numbers.
 
     Must be called on the main thread: the parent-death signal watches it. Raises OSError when it cannot be started;
@@ -54,6 +57,8 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
     """
     with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as given_away:
         # The worker's ends are closed here in any case: while we had copies, its death would not end the streams.
+        on_failure.callback(native.close)
+        given_away.callback(native.given)
         ours, theirs = socket.socketpair()
         on_failure.callback(ours.close)
         given_away.callback(theirs.close)
@@ -66,11 +71,11 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
         process = subprocess.Popen(
             [python or sys.executable, "-u", "-c", WORKER, worker_folder(), str(theirs.fileno()), str(life_read)],
             cwd=folder,
-            env=dict(environment),
+            env={**environment, **native.environment},
             stdin=subprocess.DEVNULL,
             stdout=output_write,
             stderr=output_write,
-            pass_fds=(theirs.fileno(), life_read, *files),
+            pass_fds=(theirs.fileno(), life_read, *native.files, *files),
             start_new_session=True,
         )
         # Callbacks run in reverse order: the group is killed first, then waited for.

@@ -26,6 +26,7 @@ async def _make(placement: Placement, wish: Wish, launch: dict[str, Any], output
     # Workers have positive generations, and this process is there before one of them.
     generation = -int(launch["generation"])
     process = {**launch, "generation": generation, "entry": ENTRY, "environment": {}, "links": {}}
+    process["native_output"] = False
     sock = await placement.start(generation, process, output)
     reader, writer = await asyncio.open_connection(sock=sock, **placement.encryption)
     try:

@@ -131,6 +131,7 @@ class NodeLauncher(Launcher):
             "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
             "run": run,
             "retained": (worker.index, package.retained_bytes),
+            "native_output": package.captures_native_output,
         }
         output = self._output(worker)
         output.wording = worker.at_home

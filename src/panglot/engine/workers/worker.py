@@ -145,7 +145,7 @@ class Worker:
     ) -> None:
         """Spawn the process and say hello. Raises OSError when it cannot be spawned."""
         loop = asyncio.get_running_loop()
-        started = process.start(python, folder, {**environment, MARK: self.family.mark}, files)
+        started = process.start(python, folder, {**environment, MARK: self.family.mark}, output.native, files)
         self.popen, self._life_fd, self.output = started.process, started.life_fd, output
         self._pidfd = started.pidfd
         loop.add_reader(self._pidfd, self._on_exit)

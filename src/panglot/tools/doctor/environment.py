@@ -20,6 +20,7 @@ from panglot.packages.distributions import pip_line
 from panglot.packages.package import Package
 from panglot.packages.source import parse
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+from panglot_worker.life.output_pipes import OutputPipes
 
 WORKER = "worker"
 MOST_FOLDERS = 500
@@ -142,7 +143,7 @@ def worker_process(python: str, patience: float = 5.0) -> Finding:
     """Start a worker without a package and close its connection to the front: it must end."""
     name = "process"
     with tempfile.TemporaryDirectory() as folder:
-        started = process.start(python, Path(folder), _environment())
+        started = process.start(python, Path(folder), _environment(), OutputPipes(wanted=False))
         try:
             code = _wait(started.process, 0.5)
             if code is not None:

@@ -242,6 +242,7 @@ class Cog(Dialect):
         finally:
             # Before the last event: a thread of the script may print at any time.
             if request.capture is not None:
+                request.capture.flush()
                 request.capture.on_print = None
             log.end()
 
