@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from support.server import Server, serving, wait_until
@@ -98,7 +97,7 @@ def test_the_last_words_of_a_crash_are_in_the_log(server: Server) -> None:
 def test_a_script_that_closes_its_descriptors_goes_on_and_burns_nothing(server: Server) -> None:
     predicted(server, "closes")
     assert predicted(server, "nothing")["logs"] == ""
-    (worker,) = psutil.Process(server.process.pid).children()
+    (worker,) = server.workers()
     spent = sum(worker.cpu_times()[:2])
     for _ in range(20):
         predicted(server, "nothing")

@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from support.after import unharmed
+from support.descent import children
 from support.pool import Lend
 from support.server import Server, lives, serving, wait_until
 from support.traffic import Answer, Caller, Gate, answers, ask_all, occupy, rounds, send, send_as_batch, stopped, times
@@ -273,8 +274,8 @@ def test_restart_storm(script: str, lend: Lend) -> None:
         assert set(statuses) <= {200, 500, 503}, statuses
         # On a starved machine workers hardly come up between the kills, and few requests are asked at all.
         assert statuses.total() - statuses[200] <= max(2, 0.1 * statuses.total()), statuses
-        children = psutil.Process(server.process.pid).children()
-        assert not [child for child in children if child.status() == psutil.STATUS_ZOMBIE]
+        started = children(server.process.pid)
+        assert not [child for child in started if child.status() == psutil.STATUS_ZOMBIE]
 
 
 def ask_until(server: Server, ended: threading.Event, first: int) -> list[int]:
@@ -295,10 +296,10 @@ def test_children_of_a_dead_worker_die_with_it(lend: Lend) -> None:
     with lend(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         ask_all(server, [{"id": 5, "op": "children"}])
         (worker,) = server.workers()
-        wait_until(lambda: len(worker.children(recursive=True)) == 3)
-        children = worker.children(recursive=True)
+        wait_until(lambda: len(children(worker, recursive=True)) == 3)
+        started = children(worker, recursive=True)
         kill(worker)
-        wait_until(lambda: not any(map(lives, children)))
+        wait_until(lambda: not any(map(lives, started)))
 
 
 def test_reruns_can_be_turned_off(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from support.asking import asked_meanwhile
+from support.descent import children
 from support.models import all_of, write_model
 from support.server import Server, serving, wait_until
 from support.traffic import times
@@ -177,7 +178,7 @@ def test_a_front_that_dies_while_a_model_is_loaded_comes_back_with_it(
     thread = threading.Thread(target=load)
     thread.start()
     # The workers of the front that dies are loading the model: the first front's first.
-    wait_until(lambda: len(fronts[victim].children()) > 1)
+    wait_until(lambda: len(children(fronts[victim])) > 1)
     fronts[victim].kill()
     thread.join()
     assert results[0] in (200, "reset")

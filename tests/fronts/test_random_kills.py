@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import random
 import signal
 import threading
@@ -17,6 +16,7 @@ import httpx
 import psutil
 import pytest
 
+from support.descent import started
 from support.server import Server, serving, wait_until
 from support.traffic import times
 
@@ -86,20 +86,13 @@ def disturb_at_random(server: Server, rounds: int) -> tuple[int, int]:
                 victim.resume()
             else:
                 # The server ends when a front dies five times in a row without a second of life between.
-                time.sleep(max(0.0, LIFE - age(victim)))
+                age = time.clock_gettime(time.CLOCK_BOOTTIME) - started(victim)
+                time.sleep(max(0.0, LIFE - age))
                 victim.kill()
                 killed[is_worker] += 1
         wait_until(lambda: len(server.fronts()) == FRONTS and len(server.workers()) == WORKERS, 60)
         wait_until(lambda: is_complete(server), 60)
     return killed[0], killed[1]
-
-
-def age(process: psutil.Process) -> float:
-    """Seconds since a process began; psutil's own time of its start may be a second off."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    return LIFE
 
 
 def is_complete(server: Server) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.descent import children
 from support.server import serving, wait_until
 from support.traffic import send, times
 
@@ -44,10 +45,10 @@ def test_children_die_with_their_worker() -> None:
     with serving("life_world") as server:
         for _ in range(3):
             server.predict("litter")
-        children = [child for worker in server.workers() for child in worker.children(recursive=True)]
-        assert len(children) == 3
+        started = [child for worker in server.workers() for child in children(worker, recursive=True)]
+        assert len(started) == 3
         server.workers()[0].kill()
-        _, alive = psutil.wait_procs(children, timeout=5)
+        _, alive = psutil.wait_procs(started, timeout=5)
         assert not alive
         assert server.predict("fine").status_code == 200
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.descent import children
 from support.server import Server, serving, wait_until
 
 KINDS = ("session", "daemon", "grandchild")
@@ -61,7 +62,7 @@ def gone(processes: list[psutil.Process]) -> bool:
 def zombies(server: Server) -> list[psutil.Process]:
     """Children of the server that have ended and were not waited for; one that has gone meanwhile is none."""
     left = []
-    for child in psutil.Process(server.process.pid).children():
+    for child in children(server.process.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             if child.status() == psutil.STATUS_ZOMBIE:
                 left.append(child)

@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from support.crowd import Guest, make_room
+from support.descent import children
 from support.server import PACKAGES, Server, serving, wait_until
 from support.traffic import times
 
@@ -60,8 +61,8 @@ def test_kills_and_reloads_under_a_crowd(script: str, seconds: float, tmp_path: 
         assert total > CROWD
         wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
         assert server.metric("panglot_queue_length") == 0
-        children = psutil.Process(server.process.pid).children()
-        assert not [child for child in children if child.status() == psutil.STATUS_ZOMBIE]
+        started = children(server.process.pid)
+        assert not [child for child in started if child.status() == psutil.STATUS_ZOMBIE]
 
 
 async def storm(server: Server, seen: Seen, seconds: float) -> None:

@@ -18,9 +18,8 @@ from support.traffic import times
 
 SMI = f"""#!{sys.executable}
 import psutil, os
-server = psutil.Process(os.getppid())
-for worker in server.children():
-    if worker.pid != os.getpid():
+for worker in psutil.process_iter(["ppid"]):
+    if worker.info["ppid"] == os.getppid() and worker.pid != os.getpid():
         print(f"{{worker.pid}}, 600")
 """
 SECONDS = times(6, 60)

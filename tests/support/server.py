@@ -19,6 +19,7 @@ import httpx
 import psutil
 
 from support import well
+from support.descent import children, started
 from support.two_fronts import FRONTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,7 +190,7 @@ class Server:
             return []
         command = self.process.args
         own = [child for child in self._children(self.process.pid) if _command(child) == command]
-        return sorted(own, key=lambda child: child.create_time())
+        return sorted(own, key=started)
 
     def workers(self) -> list[psutil.Process]:
         """The live worker processes, of all fronts."""
@@ -198,14 +199,10 @@ class Server:
         return [child for parent in parents for child in self._children(parent) if child not in fronts]
 
     def _children(self, pid: int) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return [child for child in psutil.Process(pid).children() if lives(child)]
-        return []
+        return [child for child in children(pid) if lives(child)]
 
     def family(self) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children(recursive=True)
-        return []
+        return children(self.process.pid, recursive=True)
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = 40) -> int:
         """Signal the server and return its exit code."""

@@ -22,6 +22,7 @@ import httpx
 import psutil
 
 from support import environments
+from support.descent import children
 from support.ports import free_port
 from support.server import PACKAGES, ROOT, wait_until
 
@@ -155,7 +156,7 @@ def ours(package: str | Path, *flags: str, env: dict[str, str] | None = None, re
             server.wait_ready()
         yield server
         with contextlib.suppress(psutil.NoSuchProcess):
-            family = psutil.Process(server.process.pid).children(recursive=True)
+            family = children(server.process.pid, recursive=True)
     finally:
         server.stop()
     assert not psutil.wait_procs(family, timeout=5)[1], "processes left behind"

@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from panglot.tools.scaffold import create
+from support.descent import children
 from support.ports import free_port
 from support.server import ROOT, panglot, wait_until
 from support.traffic import SOAK
@@ -178,8 +179,8 @@ def as_pod(pod: Any, package: Path, root: Path, port: int) -> subprocess.Popen[b
 
 def started_in(process: subprocess.Popen[bytes]) -> psutil.Process:
     """The server itself, behind the program that made its surroundings."""
-    wait_until(lambda: [child for child in psutil.Process(process.pid).children() if "serve" in child.cmdline()])
-    return psutil.Process(process.pid).children()[0]
+    wait_until(lambda: [child for child in children(process.pid) if "serve" in child.cmdline()])
+    return children(process.pid)[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounts need root")

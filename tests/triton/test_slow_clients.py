@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from support import environments
+from support.descent import children
 from support.models import all_of
 from support.rpc import address
 from support.server import Server, serving, wait_until
@@ -53,7 +54,7 @@ def cut_off(server: Server) -> float:
 def memory_of(server: Server) -> int:
     """Bytes that the server and its workers have."""
     front = psutil.Process(server.process.pid)
-    return sum(process.memory_info().rss for process in (front, *front.children(recursive=True)))
+    return sum(process.memory_info().rss for process in (front, *children(front, recursive=True)))
 
 
 def read_to_the_end(client: Wire) -> list[int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 
+from support.descent import children
 from support.server import Server, serving, wait_until
 from support.streams import LONG, ended, start
 from support.videos import make
@@ -18,7 +19,7 @@ WARM_UP = 4
 def measure(server: Server) -> tuple[int, int, int]:
     """File descriptors, threads and memory of the worker."""
     (worker,) = server.workers()
-    wait_until(lambda: not worker.children(), LONG)
+    wait_until(lambda: not children(worker), LONG)
     return worker.num_fds(), worker.num_threads(), worker.memory_full_info().uss
 
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from support import interpreters
+from support.descent import children
 from support.server import PACKAGES, ROOT, panglot, serving
 from support.streams import ended, messages, start
 from support.videos import made, make
@@ -32,13 +33,13 @@ def test_videos_of_a_graph(python: str, tmp_path: Path) -> None:
         stream = start(server, clip)
         (worker,) = server.workers()
         assert Path(worker.cmdline()[0]) == Path(python)
-        assert {Path(decoder.cmdline()[0]) for decoder in children(worker)} == {Path(sys.executable)}
+        assert {Path(decoder.cmdline()[0]) for decoder in decoders(worker)} == {Path(sys.executable)}
         assert ended(server, stream)["state"] == "finished"
         assert [(one["frame"], one["read"]) for one in messages(server, stream)] == [(n, n) for n in range(FRAMES)]
 
 
-def children(worker: psutil.Process) -> list[psutil.Process]:
-    return [child for child in worker.children() if "decoder" in " ".join(child.cmdline())]
+def decoders(worker: psutil.Process) -> list[psutil.Process]:
+    return [child for child in children(worker) if "decoder" in " ".join(child.cmdline())]
 
 
 def test_videos_of_a_plain_script(python: str) -> None:

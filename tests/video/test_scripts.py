@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.descent import children
 from support.server import Server, panglot, serving, wait_until
 from support.videos import made
 
@@ -56,7 +57,7 @@ def test_a_script_that_fails_on_the_way_breaks_the_answer_off(server: Server) ->
 def test_who_leaves_ends_it(server: Server) -> None:
     with server.client.stream("POST", "/analyze_video", content=made(900, options={"preset": "ultrafast"})) as answer:
         next(answer.iter_raw())
-    wait_until(lambda: not [child for worker in server.workers() for child in worker.children()])
+    wait_until(lambda: not [child for worker in server.workers() for child in children(worker)])
     assert server.predict(1).status_code == 200
 
 

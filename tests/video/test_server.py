@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from support.descent import children
 from support.server import Server, serving, wait_until
 from support.streams import LONG, begin, ended, events, listed, messages, start
 from support.videos import make
@@ -143,7 +144,7 @@ def test_stop_really_stops(slow: Server, endless: Path) -> None:
 
 
 def decoders(server: Server) -> list[int]:
-    return [child.pid for worker in server.workers() for child in worker.children()]
+    return [child.pid for worker in server.workers() for child in children(worker)]
 
 
 def test_unknown_streams(server: Server) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.descent import children
 from support.server import Server, serving, wait_until
 from support.streams import LONG, parsed
 from support.videos import make
@@ -79,5 +80,5 @@ def test_who_leaves_ends_the_analysis(server: Server, tmp_path: Path) -> None:
     with server.client.stream("POST", "/analyze_video?every=1", content=long) as answer:
         next(answer.iter_raw())
     wait_until(lambda: server.client.get("/list").json() == [], LONG)
-    wait_until(lambda: not [child for worker in server.workers() for child in worker.children()], LONG)
+    wait_until(lambda: not [child for worker in server.workers() for child in children(worker)], LONG)
     assert server.metric("panglot_requests_in_progress") == 0
