@@ -29,6 +29,7 @@ SHARED = (
     "panglot_worker.line.encryption",
     "panglot_worker.life.installing",
     "panglot_worker.life.loader",
+    "panglot_worker.life.output_pipes",
     "panglot_worker.node.handshake",
     "panglot_worker.node.listing",
     "panglot_worker.files.package_files",

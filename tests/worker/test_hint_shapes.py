@@ -59,7 +59,7 @@ def fits(hint: Any, value: Any) -> bool:
         own = [field for field in dataclasses.fields(hint) if not isinstance(field.type, str)]
         return type(value) is hint and all(fits(field.type, getattr(value, field.name)) for field in own)
     if hint is Query:
-        return type(value) is dict and type(value["text"]) is str
+        return type(value) is dict and type(value.get("text")) is str
     if isinstance(hint, type):
         return type(value) is hint and not (hint is float and not math.isfinite(value))
     origin, arguments = hint.__origin__, hint.__args__

@@ -1,1 +1,1 @@
-"""The engine: submit a request, get a reply. See `engine.engine` for its one interface."""
+"""The engine takes requests and gives replies. `engine.interface` says what the web may ask of it."""

@@ -12,23 +12,24 @@ from panglot_worker.line import wire
 QUEUED, RUNNING, DONE = 0, 1, 2
 """The states of a call, in the order it passes them; RUNNING goes back to QUEUED when the call runs again.
 
-Who may change the state: `Queue.put_back` and `Pool` make it QUEUED, `Worker.run` makes it RUNNING, and whoever decides
-the answer makes it DONE *before* telling anybody: the pool on a final reply or a death, the engine on a deadline or a
-cancellation. A call that is DONE is never answered again: all other code that has it looks at the state first.
+Who may change the state: `Queue.put_back` and `Pool` make it QUEUED, `Worker.run` makes it RUNNING, and the code that
+decides the answer makes it DONE *before* it tells anybody: the pool on a final reply or a death, the engine on a
+deadline or a cancellation. A call that is DONE is never answered again: all other code that has it looks at the state
+first.
 """
 LONGEST_COPY = 8 << 20
 """Bytes of a body that are copied in one go, in a few milliseconds."""
 
 
 class Fault(NamedTuple):
-    """An answer the engine gives in the script's place."""
+    """An answer that the engine gives instead of the script."""
 
     status: int
     code: str
     message: str
     retry_after: int = 0
     details: Mapping[str, Any] | None = None
-    """What a script says besides."""
+    """Further values that a script gives with its error."""
 
 
 class Step(NamedTuple):
@@ -44,9 +45,9 @@ class CallProgress(NamedTuple):
     """How far a call is, as its script last reported."""
 
     fraction: float | None
-    """A part of 1; None: the script does not say."""
+    """A part of 1; None: the script does not tell it."""
     text: Any = ""
-    """What it says besides: a text, or any other value that JSON can hold."""
+    """The message of the script: a text, or any other value that JSON can hold."""
 
 
 class MemoryQuota(Protocol):
@@ -113,11 +114,11 @@ class Call:
     lent = False
     """Whether it is a request of another front, which counts it."""
     answers_in: Arena | None = None
-    """The memory that its answer should lie in, where that is not its worker's own."""
+    """The shared memory for its answer, where this is not the memory of its worker."""
     hands_on = False
-    """Whether its answer is for another model, whose workers read what this one's give."""
+    """Whether its answer goes to another model, so that workers of that model read it."""
     run_limit = 0.0
-    """The longest that its run may take, where that differs from the model's limit; 0: it does not."""
+    """Seconds that its run may take, where this is not the limit of the model; 0: the limit of the model counts."""
 
     def __init__(self, quota: MemoryQuota | None = None) -> None:
         """A call without a body; `quota` has counted, or will count, the bytes of it."""
@@ -141,7 +142,7 @@ class Call:
         """Digest and length of the body the client sent, for when a later pool of a pipeline has another body.
         See `engine/pools/poison.py`."""
         self.lane = ""
-        """What it has in common with the calls it may share a batch with."""
+        """Calls of the same lane may share a batch."""
         self.retried = 0
         self.moves = 0
         """How often the machine that ran it was lost."""
@@ -171,6 +172,7 @@ class Call:
 
     def recount(self, quota: MemoryQuota) -> bool:
         """Have another quota count the body; False, and none counts it, when that quota has no space for it."""
+        # Counted out first: both quotas may be shares of one memory, in which the body would count twice.
         self.quota.used -= self.size
         size, self.size, self.quota = self.size, 0, quota
         return self.grow(size)
@@ -180,6 +182,7 @@ class Call:
         # Never refused: the pool before has done its work, and the call was accepted with its own body.
         self.quota.used += len(body) - self.size
         self.release_buffer()
+        # A placed body has no bytes here: they lie in the buffer, and only the worker of the next pool reads them.
         self.pieces, self.size, self.buffer = (), len(body), buffer
         if not isinstance(body, wire.Placed):
             self.pieces = (body,)
@@ -224,18 +227,18 @@ class Call:
         return buffer.exported(size)
 
     def report(self, progress: CallProgress) -> None:
-        """Take how far the script is. The last report counts; it is not stored here."""
+        """Take a progress report of the script. Only the last one counts; it is not stored here."""
 
     def printed(self, source: str, text: str) -> None:
         """Take what the script has printed since the last time, to `stdout` or `stderr`, where that is captured."""
 
     def tell_death(self) -> None:
-        """Tell the front whose call this is that a worker died of it, and that it runs once more."""
+        """Tell the front that lent this call: a worker died of it, and it runs once more."""
 
     def reply(self, reply: wire.Reply) -> None:
         """Take the script's answer, or one chunk of it."""
         raise NotImplementedError
 
     def fail(self, fault: Fault) -> None:
-        """Take the engine's answer in place of the script's."""
+        """Take the answer that the engine gives instead of the script."""
         raise NotImplementedError

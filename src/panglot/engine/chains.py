@@ -1,12 +1,12 @@
 """Requests that other models answer one after the other: the front calls them, and passes on what it never reads.
 
 A request that comes to an engine with a chain waits in no queue of that engine. For each step it becomes a call of
-another model, which waits in that model's queue and shares batches with everybody's. What a step's worker gives lies
-in memory that the workers of all models map, and is the body of the next step's call. The last gives the client's
-answer. What each worker does with the tensors its head tells it (`panglot_worker.tensors.handing`).
+another model, which waits in that model's queue and shares batches with other calls. The result of a step lies in
+memory that the workers of all models map. It is the body of the next step's call. The last step gives the client's
+answer. The head of each call tells its worker what to do with the tensors (`panglot_worker.tensors.handing`).
 
-A request that is not for the chain, because it lacks an input, say, is refused by the worker of the first step, and
-goes to the engine's own worker, which knows every case.
+Some requests are not for the chain, for example those without an input. The worker of the first step refuses them, and
+they go to the engine's own worker, which knows every case.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class StepCall(CallForOthers):
         self.request_id = parent.request_id
         self.arrived, self.deadline = now, parent.deadline
         self.times, self.waited = wire.NO_TIMES, 0
-        """Microseconds that this step, and those before, took by stage, and that they waited in queues."""
+        """Microseconds of this step and of the steps before: in each stage, and in queues."""
 
     def answered_in(self, buffer: SharedBuffer, size: int) -> wire.Buffer:
         if self.at == self.chain.last:
@@ -83,30 +83,32 @@ class Chain:
         self.uncounted = Uncounted()
         self._hops = [step.hop.encode() for step in steps]
         self._heads: list[tuple[Callee | None, bytes]] = [(None, b"") for _ in steps]
-        """What the worker of each step gets behind the request's id, and of which model that was."""
+        """By step: its model, and what the worker of that model gets behind the request's id."""
 
     def connect(self, new_mark: Callable[[], int]) -> None:
-        """Give each model but the last a file for what it hands on, which the workers of the next map.
+        """Give each model but the last a file for its results. The workers of the next model map the file.
 
-        Workers that run already do not: what they hand on, or are handed, lies with the bodies.
+        Workers that run already do not map it: results from them, or for them, lie in the memory for bodies.
         """
         engines = [callee.engine for callee in map(self._callee, range(len(self.steps))) if callee is not None]
         if len(engines) < len(self.steps):
             return
         for giving, taking in pairwise(engines):
+            # A model may be a step of several chains: one file serves all of them.
             gives = giving.main.memory.gives = giving.main.memory.gives or _file(giving, new_mark)
             if gives is not None and gives not in taking.main.memory.takes:
                 taking.main.memory.takes.append(gives)
 
     def hands_on(self, at: int, callee: Callee) -> bool:
-        """Whether what a step gives can lie in its model's file: all workers of the next step can read it there."""
+        """Whether a result can lie in the file of its model: all workers of the next step can read it there."""
         gives, following = callee.engine.main.memory.gives, self._callee(at + 1)
+        # All of them: any worker may get the next call, and one that is older than the file has not mapped it.
         return following is not None and all(gives in worker.takes for worker in following.engine.main.workers)
 
     def begin(self, call: Call) -> bool:
-        """Take a request that was submitted; False where it is for the engine's own worker."""
+        """Take a request that was submitted; False where it must go to the engine's own worker."""
         fields = call.head.split(b"\0")
-        # One with more is a step of another chain already.
+        # A head with more fields belongs to a step of another chain.
         if len(fields) != wire.HOP or fields[FORM] not in FORMS:
             return False
         callees = [self._callee(at) for at in range(len(self.steps))]
@@ -115,6 +117,7 @@ class Chain:
             return False
         engine = self.engine
         now = engine.clock()
+        # RUNNING, although no worker has it: `cancel` would take a QUEUED call out of a queue that it was never in.
         call.id, call.state, call.dispatched = engine.new_id(), RUNNING, now
         engine.live.add(call)
         engine.watch(call)
@@ -133,13 +136,14 @@ class Chain:
         return callee if callee is not None and callee.engine.takes_handed and len(callee.engine.pools) == 1 else None
 
     def _lend_body(self, call: Call, step: StepCall) -> None:
-        """Have the first step look at the client's body, which stays the request's."""
+        """Let the first step read the body of the request. The request goes on to own it."""
         step.pieces, step.size = call.pieces, call.size
         bodies = step.callee.engine.bodies
         if call.buffer is not None:
             if bodies is not None and call.buffer.is_in(bodies):
                 step.buffer = call.buffer.share()
             else:
+                # A copy: the workers of the other model have not mapped the memory that this body lies in.
                 step.pieces = (b"".join(call.body()),)
                 step.size = len(step.pieces[0])
 
@@ -164,6 +168,7 @@ class Chain:
                 step.callee.engine.trouble(request_id, problem["message"], problem["traceback"], step.worker)
             self.failed(step, Fault(reply.status, problem["code"], problem["message"]))
         elif reply.flags & wire.MORE:
+            # First: after the answer below, no further part of the stream may come.
             step.callee.engine.cancel(step)
             self.failed(step, STREAMED)
         elif reply.status != 200:
@@ -197,10 +202,12 @@ class Chain:
         return now
 
     def _take_out(self, step: StepCall) -> None:
-        """Give a request that is not for the chain to the engine's own worker."""
+        """Submit a request that is not for the chain to the engine's own worker."""
         parent, engine = step.parent, self.engine
+        # Before `submit_alone`, which gives the request another id: the entry under the old id would stay for ever.
         engine.made_calls.by_parent.pop(parent.id, None)
         if parent.state == RUNNING:
+            # The request still has its body: only the first worker finds it unfit, and `_go_on` comes after its answer.
             fault = engine.submit_alone(parent)
             if fault is not None:
                 parent.state = DONE
@@ -208,14 +215,14 @@ class Chain:
                 parent.fail(fault)
 
     def _go_on(self, before: StepCall, reply: wire.Reply, now: float) -> None:
-        """Call the next step with what the one before gave."""
+        """Call the next step with the result of the step before."""
         parent, at = before.parent, before.at + 1
         buffer, before.answer_buffer = before.answer_buffer, None
         if parent.state != RUNNING:
-            # The buffer, which nothing refers to any more, goes back by itself.
+            # The buffer goes back by itself: nothing refers to it any more.
             return
         if not before.at:
-            # Its bytes stay counted: what is handed on takes their place.
+            # Its bytes stay counted: the results of the steps take up memory instead of them.
             parent.pieces = ()
             parent.release_buffer()
         callee = self._callee(at)
@@ -231,6 +238,7 @@ class Chain:
         else:
             step.take_body(reply.body, buffer, size)
             if buffer is not None and not _can_read(callee, buffer):
+                # A worker of the next model was started before this file was made, and cannot read it.
                 step.copy_out()
             step.head = parent.request_id + self._head(callee, at)
             self._submit(step)
@@ -257,7 +265,7 @@ class Chain:
 
 
 def _file(engine: LocalEngine, new_mark: Callable[[], int]) -> Arena | None:
-    """A file for what a model hands on; None where its bodies are in none, or there are too many."""
+    """A file for the results of a model; None where its bodies lie in no file, or there are too many files."""
     mark = new_mark() << wire.FILE_BITS_FROM
     if engine.bodies is None or not mark <= wire.FILE_BITS:
         return None

@@ -30,5 +30,5 @@ class EngineContext:
 
     @functools.cached_property
     def event_log(self) -> EventLog:
-        """Where reports of workers are logged."""
+        """Logs what workers report."""
         return EventLog(self.settings.log_rate, self.clock, self.metrics)

@@ -1,4 +1,4 @@
-"""The engine whose workers are processes: what the web calls, by the interface of `interface.py`."""
+"""The engine that runs calls in worker processes. The web calls it by the interface in `interface.py`."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ log = logging.getLogger("panglot.engine")
 
 
 class LocalEngine:
-    """The engine whose workers are processes of this machine, or of a cluster's nodes."""
+    """The engine of one model. Its workers are processes of this machine, or of a cluster's nodes."""
 
     pool_kind: type[Pool] = Pool
     pool_kind_among_fronts: type[PoolAmongFronts] = PoolAmongFronts
     takes_handed = True
-    """Whether its workers may be given what the model before them in a chain gave."""
+    """Whether its workers may get the results of the model before it in a chain."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class LocalEngine:
         self.failed: LoadError | None = None
         self.draining = False
         self.closed = False
-        """Whether the engine takes no more calls, and only finishes those it has."""
+        """Whether the engine takes no more calls, and only finishes the calls that it has."""
         self.live: set[Call] = set()
         self._ids = itertools.count(1)
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
@@ -100,11 +100,11 @@ class LocalEngine:
         self.done = 0
         """Calls that have their answers."""
         self.sleeper: EngineSleep | None = None
-        """The sleep of the model, where it may sleep; set by whoever makes the engine, before it starts."""
+        """The sleep of the model, where it may sleep. The maker of the engine sets it before the start."""
         self.home_is_ready: Callable[[], bool] = self.ready.is_set
         """Without workers: whether the front that has them is ready."""
         self.all_engines: list[LocalEngine] = [self]
-        """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
+        """All engines of this process. The first of them reaps orphans, and leaves the workers of all engines alone."""
 
     # The pipeline
 
@@ -191,13 +191,13 @@ class LocalEngine:
         self.entrance.load.add(total / 1e6, present, seconds)
 
     def started(self) -> set[int]:
-        """The processes that somebody waits for: a worker's record, or the cluster for its driver."""
+        """The processes that have an owner who waits for them: a record of a worker, or the cluster for its driver."""
         cluster = self.context.cluster
         own = {worker.child for pool in (*self.pools, *self._former) for worker in pool.workers}
         return own if cluster is None else own | {cluster.pid}
 
     def reload(self) -> None:
-        """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""
+        """Load the script again while the old one serves on. Before the first ready there is nothing to replace."""
         if self._first_ready and not self.draining:
             self.poison.forget()
             for pool in self.pools:
@@ -216,12 +216,12 @@ class LocalEngine:
         self.between, self.bodies, self._own_bodies = [], None, None
 
     def _memory(self) -> list[Arena]:
-        """All shared memory of this engine. Of what all engines share, the first counts it and gives it back."""
+        """All shared memory of this engine. Memory that all engines share counts as memory of the first engine."""
         answers = (worker.results for pool in self.pools if pool.plan.last for worker in pool.workers)
         return [shared for shared in (self._counted_bodies(), *self._handed(), *answers) if shared is not None]
 
     def _handed(self) -> list[Arena]:
-        """The memory for what goes from pool to pool, and to the next model of a chain."""
+        """The memory for results between pools, and for results that go to the next model of a chain."""
         given = self.main.memory.gives
         return self.between if given is None else [*self.between, given]
 
@@ -273,11 +273,11 @@ class LocalEngine:
     def load_failed(self, error: LoadError) -> None:
         """Store the error for the server, which stops with it."""
         self.failed = error
-        # Wakes those who wait for `ready`; they look at `failed` next.
+        # Wakes all code that waits for `ready`. It looks at `failed` next.
         self.ready.set()
 
     def found_poison(self, call: Call) -> None:
-        """Log that calls like this one are refused from now on, and refuse those that wait."""
+        """Log that calls like this one are refused from now on, and refuse the waiting calls of this kind."""
         line = f"{self.poison.about(call)} are refused for {self.poison.seconds:g} s"
         log.error("%s", line, extra={"package": self.package.name})
         self.remember(line, "")
@@ -293,10 +293,7 @@ class LocalEngine:
     # Calls
 
     def submit(self, call: Call) -> Fault | None:
-        """Queue the call and arm its deadline, or return why it is refused: closed, loading, poisonous, queue full.
-
-        The call's body is the engine's from here on, also that of a call which is refused.
-        """
+        """Queue the call, or return why it is refused. From here on the engine owns its body, also if it is refused."""
         fault = self._closed()
         if fault is None and self.poison.lengths:
             fault = self._poisonous(call)
@@ -327,7 +324,7 @@ class LocalEngine:
         return None
 
     def _copy_in(self, call: Call) -> None:
-        """Put a body that came in pieces where the workers see it, unless others would wait for the copying."""
+        """Copy a body that came in pieces to shared memory, unless that would take so long that other calls wait."""
         buffer = self.buffer(call.size) if call.size <= LONGEST_COPY else None
         if buffer is not None:
             call.copy_in(buffer)
@@ -356,14 +353,14 @@ class LocalEngine:
         return max(1, min(30, math.ceil(waiting / self._rate))) if self._rate > 0.1 else 1
 
     def cancel(self, call: Call) -> None:
-        """Cancel a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
+        """Cancel a call, in whatever pool it waits or runs. A call that is DONE stays as it is."""
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             # Before `remove`: the queue tells by the state which calls still wait.
             call.state = DONE
             self.pools[call.pool_index].dispatcher.remove(call)
         elif call.state == RUNNING:
-            # RUNNING is also a call whose addresses are being fetched, or which waits to be tried on another worker.
+            # A call is RUNNING too while its addresses are fetched, and while it waits for a try on another worker.
             self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
             self.pools[call.pool_index].cancel(call)
@@ -406,7 +403,7 @@ class LocalEngine:
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
 
     def _hindrance(self, call: Call) -> Fault | None:
-        """Why a call was not even begun, where that is neither its fault nor that of other calls."""
+        """Why a call was never begun, where neither this call nor other calls are the reason."""
         fault = self.pools[call.pool_index].supervisor.hindrance()
         if fault is None and self.sleeper is not None and self.sleeper.state == WAKING:
             return self.sleeper.fault()
@@ -416,7 +413,7 @@ class LocalEngine:
 
     @property
     def state(self) -> str:
-        """What the engine is in: one of the states of `engine/interface.py`."""
+        """One of the states of `engine/interface.py`."""
         if self.draining:
             return DRAINING
         if any(pool.supervisor.failing or pool.supervisor.backing_off for pool in self.pools):

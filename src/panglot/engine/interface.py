@@ -1,4 +1,4 @@
-"""The one interface between the web and whatever runs scripts: states of an engine, and what it can be asked for."""
+"""The one interface between the web and the code that runs scripts: the states of an engine, and its methods."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ class Engine(Protocol):
         """Take the call, or return the fault to answer it with."""
 
     def cancel(self, call: Call) -> None:
-        """Cancel a call: nobody waits for its answer any more."""
+        """Cancel a call: no client waits for its answer any more."""
 
     def job_capacity(self) -> int:
-        """How many jobs it can have: those that run, and one more for each worker; 0 while it takes none."""
+        """How many jobs it can have: as many as can run, and one more for each worker; 0 while it takes no jobs."""
 
     def buffer(self, size: int) -> SharedBuffer | None:
-        """Shared memory for a body of so many bytes; None when the body is to stay in pieces."""
+        """Shared memory for a body of so many bytes; None: the body stays in pieces."""
 
     def pause_stream(self, call: Call, paused: bool) -> None:
-        """Pause or resume the stream that answers a call, where that pauses no other call. It resumes when it ends."""
+        """Pause or resume the stream that answers a call, where this pauses no other call. The pause ends with it."""
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         """Note a script's failure in the log and for the page."""
 
     def reload(self) -> None:
-        """Load the script anew while the old one serves on."""
+        """Load the script again while the old one serves on."""
 
     @property
     def troubles(self) -> Sequence[Trouble]:
@@ -77,5 +77,5 @@ class Engine(Protocol):
     def scale(self, count: WorkerCount) -> None:
         """Have so many workers from now on, with several fronts this front's share of so many.
 
-        Raises StartError where the number cannot be chosen for the whole model.
+        Raises StartError where nobody can choose one number for the whole model.
         """

@@ -1,7 +1,7 @@
-"""An engine whose calls belong to workers by a key: those of one key run in one worker, which remembers something.
+"""An engine for scripts that remember earlier calls: all calls with the same key run in the same worker.
 
-With one worker there is nothing to decide, and no key is read. Of several fronts the first has all workers, and reads
-the keys of the calls that the others pass on.
+With one worker there is nothing to decide, and no key is read. With several fronts, the first front has all workers. It
+reads the keys of the calls that the other fronts pass on.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ KeyOf = Callable[[Call], str | Fault]
 
 
 def no_key(call: Call) -> str | Fault:
-    """The key of all calls, until somebody can read it."""
+    """The key of every call, until `key_of` is set."""
     return ""
 
 
 class DispatcherByKey(Dispatcher):
-    """Gives each worker the calls of its own keys. The lane of a call is the index of its worker."""
+    """Gives each worker the calls with its own keys. The lane of a call is the index of its worker."""
 
     def _pump(self) -> None:
         if self.supervisor.count.most == 1 or self.background is not None:
@@ -51,7 +51,7 @@ class DispatcherByKey(Dispatcher):
 
 
 class PoolByKey(Pool):
-    """A pool whose workers have keys of their own."""
+    """A pool in which every worker has its own keys."""
 
     dispatchers = DispatcherByKey
 
@@ -61,31 +61,33 @@ class DispatcherByKeyAmongFronts(DispatcherAmongFronts, DispatcherByKey):
 
 
 class PoolByKeyAmongFronts(PoolAmongFronts):
-    """A pool whose workers have keys of their own, and calls that come from several fronts."""
+    """A pool in which every worker has its own keys, for calls that come from several fronts."""
 
     dispatchers = DispatcherByKeyAmongFronts
 
 
 class KeyedEngine(LocalEngine):
-    """Sends the calls of one key to one worker. The worker's successor has the same keys, and none of its memory."""
+    """Sends all calls with one key to one worker. A successor of this worker has its keys, but remembers nothing."""
 
     pool_kind = PoolByKey
     pool_kind_among_fronts = PoolByKeyAmongFronts
     takes_handed = False
     key_of: KeyOf = staticmethod(no_key)
-    """Set by whoever knows how requests are written."""
+    """Set by code that knows how requests of the package are written."""
 
     def submit(self, call: Call) -> Fault | None:
-        """Submit a call to the worker that its key belongs to; why not, where it is refused."""
+        """Submit a call to the worker that has its key; the fault, where the call is refused."""
         workers = self.main.supervisor.count.most
         if workers > 1 and self.context.share.has_workers:
             key = self.key_of(call)
             if isinstance(key, Fault):
                 call.release()
                 return key
+            # Not `hash`, which differs from process to process: the same key must lead to the same worker after a
+            # restart.
             call.lane = str(zlib.crc32(key.encode("utf-8", "replace")) % workers)
         return super().submit(call)
 
     def scale(self, count: WorkerCount) -> None:
-        """Raise StartError: with another number of workers, keys would belong to others."""
+        """Raise StartError: with another number of workers, keys would lead to other workers."""
         raise StartError("the number of workers is fixed: each has requests of its own, which it remembers")

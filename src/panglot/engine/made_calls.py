@@ -1,12 +1,13 @@
 """Calls that workers make of other models of the server: ensembles, and scripts that call models themselves.
 
 A worker sends CALL. The front finds the model and submits the call to that model's engine, as it does with a client's
-request: it waits in the same queue and shares batches with everybody's. The answer goes back as ANSWER. What is between
-them, tensors in a message, the front never reads.
+request: it waits in the same queue and shares batches with other calls. The answer goes back as ANSWER. The front never
+reads the messages with tensors that both carry.
 
-Large tensors stay where they are. A worker names what it was given: pieces of its request's body, or of an answer to
-an earlier call. The call then owns further buffers of that memory, and so does the worker that runs it. An answer's
-buffer belongs to its call until ANSWER is sent, then to the worker that called, until that says FREE or is dead.
+Large tensors stay where they are. A worker names memory that it was given: pieces of its request's body, or of an
+answer to an earlier call. The call then owns further buffers of this memory, and so does the worker that runs it. The
+buffer of an answer belongs to its call until ANSWER is sent. Then it belongs to the calling worker, until the worker
+says FREE or is dead.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from panglot.engine.workers.worker import Worker
 
 AFTER_PARENTS = 1.0
-"""Seconds by which a call may outlast the requests it is made for."""
+"""Seconds that a call may go on after the deadlines of the requests that it is made for."""
 WINDOW = 8 << 20
-"""Bytes of a stream that a worker may have before it has taken them: the model that gives it then waits."""
+"""Bytes of a stream that wait in a worker to be taken: beyond them, the model that sends the stream waits."""
 PARENT_ENDED = Fault(499, "cancelled", "the request that this call was made for has ended")
 NO_MEMORY = Fault(503, "memory", "there is no memory for more requests; try again later")
 
@@ -39,7 +40,7 @@ NOT_LOADED = Fault(503, "loading", "a model loads or unloads others once it is l
 
 
 async def unchangeable(what: str, model: str) -> Fault | None:
-    """Refuse to change which models are served: there is one."""
+    """Refuse to load or unload models: this server has only one."""
     return Fault(403, "no_admin", f"this server has no folder of models to {what} from (fix: --models DIR --admin)")
 
 
@@ -49,9 +50,9 @@ class Callee(NamedTuple):
     name: str
     engine: LocalEngine
     heads: Mapping[bool, wire.Head]
-    """What its worker gets besides the message; by whether the answer may come in parts."""
+    """The head that its worker gets with a message: one for a whole answer, one for an answer in parts."""
     native: wire.Head
-    """What its worker gets besides the body of a request as clients of its platform send it."""
+    """The head that its worker gets with a body as clients of its platform send it."""
     lane: str
     quota: MemoryQuota
     timeout: float
@@ -64,11 +65,11 @@ Find = Callable[[str, str], "Callee | None"]
 """Finds a model by name and version; without a version the newest."""
 CHANGES = ("load", "unload")
 Change = Callable[[str, str], Awaitable[Fault | None]]
-"""Loads or unloads a model of a name; why that cannot be, if so."""
+"""Loads or unloads the model of a name; returns the fault, where that fails."""
 
 
 class CallForOthers(Call):
-    """A call of another model, on its way through that model's engine, made for requests that it ends with."""
+    """A call of another model, on its way through that model's engine. It ends with the requests it is made for."""
 
     __slots__ = ("answer_buffer", "answers_in", "callee", "parents")
 
@@ -95,9 +96,9 @@ class MadeCall(CallForOthers):
         self.is_native = False
         """Whether it is made, and answered, as a client of the callee's platform would."""
         self.streams = False
-        """Whether the answer may come in parts; the worker then tells what it has taken of them."""
+        """Whether the answer may come in parts; the worker then tells how many bytes of them it has taken."""
         self.untaken = 0
-        """Bytes of the stream that it has not taken yet."""
+        """Bytes of the stream that the worker has not taken yet."""
         self.arrived = owner.clock()
 
     def answered_in(self, buffer: SharedBuffer, size: int) -> wire.Buffer:
@@ -130,7 +131,7 @@ class MadeCall(CallForOthers):
 
 
 def native_head(head: wire.Head, wishes: Mapping[str, str]) -> wire.Head:
-    """What the worker of a callee gets besides a body of this type. Raises WireError for what no header can hold."""
+    """The head for a body of this type. Raises WireError for a type that no header can hold."""
     kind, accept = (str(wishes.get(name, "")).encode("latin-1", "replace") for name in ("content_type", "accept"))
     if any(byte < 32 for byte in kind + accept):
         raise wire.WireError(f"a call with the content type {kind!r:.80}")
@@ -138,11 +139,11 @@ def native_head(head: wire.Head, wishes: Mapping[str, str]) -> wire.Head:
 
 
 class MadeCalls:
-    """Owns the open calls that the workers of one engine have made. Each ends by its answer, with the requests that it
-    was made for, with its worker, or when the worker cancels it."""
+    """Owns the open calls that the workers of one engine have made. A call ends by its answer, with the requests that
+    it was made for, with its worker, or when the worker cancels it."""
 
     def __init__(self, name: str, clock: Callable[[], float], new_id: Callable[[], int], memory: Arena | None) -> None:
-        """`new_id` numbers what the workers are leased; `memory` is what they read their bodies from."""
+        """`new_id` numbers the buffers that workers are leased; `memory` holds the bodies of their requests."""
         self.name = name
         self.clock = clock
         self.new_id = new_id
@@ -158,7 +159,7 @@ class MadeCalls:
     # What workers say
 
     def begin(self, worker: Worker, payload: memoryview) -> None:
-        """Make the call that a worker wants. Raises WireError for a frame that says it wrongly."""
+        """Make the call that a worker wants. Raises WireError for a malformed frame."""
         text, body = calls.read(payload)
         about = wire.control(wire.CALL, text)
         number, model, version = about["call"], about["model"], about["version"]
@@ -182,7 +183,7 @@ class MadeCalls:
             )
 
     def _change(self, worker: Worker, number: int, model: str, what: str) -> None:
-        """Load or unload a model, as a worker wants, and answer when that is done. It goes on if the worker dies."""
+        """Load or unload a model for a worker, and answer when that is done. It goes on if the worker dies."""
 
         async def carry_out() -> None:
             # A model that is loading has one of the few places for loads, and would wait for another.
@@ -193,6 +194,7 @@ class MadeCalls:
                 self._send(worker, number, {"status": 200})
 
         task = asyncio.ensure_future(carry_out())
+        # The event loop refers to a task only weakly: without this set it could vanish half done.
         self._changing.add(task)
         task.add_done_callback(self._changing.discard)
 
@@ -208,9 +210,9 @@ class MadeCalls:
         if about["native"] is not None:
             call.is_native, head = True, native_head(callee.native, about["native"])
         call.head = head._replace(request_id=call.request_id).pack()
-        # The longest of all: a call that is made for a batch is worth making as long as one of its requests waits.
-        # After those of its parents, with which it is cancelled: were it the first to be late, the script's error
-        # about that might reach the client before the parent's own 504.
+        # The latest deadline: a call for a batch is worth making as long as one request of the batch waits. And a
+        # second later: if the call were late first, the script's error about it might reach the client before the 504
+        # of the request itself.
         until = (parent.deadline + AFTER_PARENTS for parent in parents)
         call.deadline = max(until, default=call.arrived + callee.timeout)
         if about["seconds"]:
@@ -229,16 +231,17 @@ class MadeCalls:
             self._refuse_deadlock(call)
 
     def _take_body(self, call: MadeCall, about: dict[str, Any], body: memoryview) -> bool:
-        """Have a call own its body; False when there is no memory for it. Raises WireError."""
+        """Let a call own its body; False when there is no memory for it. Raises WireError."""
         if not about["in_pieces"]:
             return call.take_body(body, None, len(body))
         buffer = pieces.received(body, call.worker_calling.leases.looked_at.get)
         if not call.take_body(body, buffer, len(body)):
             return False
         if pieces.are_in(buffer, call.callee.engine.bodies):
-            # What travels is the table, and what came with it.
+            # The frame to the callee carries the table, and the pieces that came with it.
             call.pieces = (body,)
         else:
+            # The workers of the callee have not mapped the memory of this engine.
             call.copy_out()
         return True
 
@@ -251,8 +254,9 @@ class MadeCalls:
         call.fail(Fault(503, "deadlock", problem))
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
-        """Note that a worker does not want an answer any more, or that it has taken some of a stream."""
+        """Note that a worker does not want an answer any more, or that it has taken bytes of a stream."""
         call = self.open.get((worker, event["call"]))
+        # The answer crossed the event on its way.
         if call is None:
             return
         if event["type"] == "took":
@@ -262,20 +266,21 @@ class MadeCalls:
             call.callee.engine.cancel(call)
 
     def _pace(self, call: MadeCall, more: int) -> None:
-        """Count what a worker has not taken of a stream; while that is too much, the model that gives it waits."""
+        """Count the untaken bytes of a stream. While they are too many, the model that sends the stream waits."""
         before = call.untaken > WINDOW
         call.untaken += more
         if before != (call.untaken > WINDOW):
             call.callee.engine.pause_stream(call, not before)
 
-    # What becomes of those they were made for
+    # The end of the requests they were made for
 
     def parent_ended(self, item: int) -> None:
-        """Cancel what was made for a request alone, which has its answer or is cancelled."""
+        """Cancel the calls that were made for this request alone: it has its answer, or is cancelled."""
         for call in self.by_parent.pop(item, ()):
             call.parents.remove(item)
             if not call.parents:
                 call.callee.engine.cancel(call)
+                # Cancelling answers nobody, but the script in the calling worker waits for an answer.
                 call.fail(PARENT_ENDED)
 
     def worker_ended(self, worker: Worker) -> None:
@@ -289,7 +294,7 @@ class MadeCalls:
         for call in list(self.open.values()):
             self._forget(call)
             call.callee.engine.cancel(call)
-        # What is left are steps of chains.
+        # Steps of chains are left: no worker has made them.
         for item in list(self.by_parent):
             self.parent_ended(item)
 
@@ -319,14 +324,14 @@ class MadeCalls:
             self._send(call.worker_calling, call.call_number, about, body)
 
     def _refuse(self, worker: Worker, number: int, fault: Fault) -> None:
-        """Answer a call that was never made."""
+        """Answer a call that was never submitted."""
         self._send(worker, number, {"status": fault.status, "message": fault.message, "code": fault.code})
 
     def _send(self, worker: Worker, number: int, about: dict[str, Any], body: wire.Buffer = b"") -> None:
         worker.link.send(calls.frame(wire.ANSWER, worker.generation, {"call": number, **about}, (body,)))
 
     def _send_placed(self, call: MadeCall, buffer: SharedBuffer, size: int, about: dict[str, Any]) -> None:
-        """Give a worker the answer to its call where it lies: the worker owns it from now on."""
+        """Give a worker the answer to its call without copying it. The worker owns the buffer from now on."""
         worker, lease = call.worker_calling, self.new_id()
         worker.leases.looked_at[lease] = buffer
         self._send(worker, call.call_number, {**about, "lease": lease, "location": buffer.address, "size": size})

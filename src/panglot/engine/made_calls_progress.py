@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 def can_run(engine: LocalEngine, seen: frozenset[LocalEngine] = frozenset()) -> bool:
     """Whether a call that waits in an engine will be run, by what is known now.
 
-    It will not be when every worker runs a call that waits for a further call, which waits in an engine of which the
-    same is true. `seen` are the engines that this is asked for already.
+    It will never run when every worker runs a call that waits for a further call, and this further call waits in an
+    engine with the same problem. `seen` are the engines that this search has visited.
     """
     if engine in seen:
+        # The calls wait in a circle.
         return False
-    # An engine whose workers call nobody waits for nobody; a worker that is starting, or may be added, is free soon.
+    # Workers that have called no model wait for none. A worker that starts, or may be added, is free soon.
     if not engine.made_calls.by_parent or len(engine.pools) > 1:
         return True
     supervisor, workers = engine.main.supervisor, engine.main.workers
@@ -33,7 +34,7 @@ def can_run(engine: LocalEngine, seen: frozenset[LocalEngine] = frozenset()) -> 
 def _comes_free(worker: Worker, engine: LocalEngine, seen: frozenset[LocalEngine]) -> bool:
     if not worker.takes_calls or len(worker.in_flight) < (worker.open_slots if worker.slots > 1 else 1):
         return True
-    # Those behind have not begun: they wait for the ones before.
+    # The calls behind these have not begun: they cannot have made calls.
     begun = itertools.islice(worker.in_flight.values(), worker.begun)
     return any(_goes_on(engine.made_calls.by_parent.get(call.id), seen) for call in begun)
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 UNLOCKED = ".panglot-new-"
@@ -62,20 +63,35 @@ def sweep(prefix: str) -> None:
     """Remove the folders with this prefix that belong to servers which have ended."""
     for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
         with contextlib.suppress(OSError):
-            if folder.lstat().st_uid == os.getuid() and is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+            if folder.lstat().st_uid != os.getuid():
+                continue
+            with locked_if_abandoned(folder) as abandoned:
+                if abandoned:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_abandoned(folder: Path) -> bool:
     """Whether the server that made a folder has ended. Raises OSError when the folder cannot be opened."""
     try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        with locked_if_abandoned(folder) as abandoned:
+            return abandoned
     except FileNotFoundError:
         return True
+
+
+@contextlib.contextmanager
+def locked_if_abandoned(folder: Path) -> Iterator[bool]:
+    """Whether the server that made a folder has ended. If so, its lock is held meanwhile.
+
+    Raises OSError when the folder cannot be opened, as when it has gone.
+    """
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
     finally:
         os.close(lock)
-    return True

@@ -128,56 +128,59 @@ class NativeOutput:
 
     def _leave(self) -> None:
         """In a forked child: it prints into the pipes, and does not read them."""
-        global of_process
-        of_process = None
         self._sources, self._lock, self.listener = (), threading.RLock(), None
         for name in ("stdout", "stderr"):
             stream = getattr(sys, "__%s__" % name)
             if isinstance(stream, WholeLines):
-                stream.log = stream.listener = None
+                stream.log = stream.listener = stream.native = None
 
 
-of_process: Optional[NativeOutput] = None
-"""That of this process; None where its descriptors lead to the log themselves."""
+def of_process() -> Optional[NativeOutput]:
+    """The reader of this process; None where its descriptors lead to the log themselves."""
+    stream = sys.__stdout__
+    return stream.native if isinstance(stream, WholeLines) else None
 
 
 def install(pipes: Sequence[Tuple[int, int]]) -> None:
     """Have descriptors 1 and 2 lead to these pipes; without any, nothing happens. `start` reads them."""
-    global of_process
     sources: List[Source] = []
     for number, (name, (read, write)) in enumerate(zip(("stdout", "stderr"), pipes), 1):
         stream = getattr(sys, "__%s__" % name)
         assert isinstance(stream, WholeLines), "whole_lines.install() comes first"
         sources.append(Source(name, stream, number, read, write))
     if sources:
-        of_process = NativeOutput(sources)
+        sys.__stdout__.native = NativeOutput(sources)  # type: ignore[union-attr]  # a WholeLines, as seen above
 
 
 def start() -> None:
     """Read the pipes from now on. There is a further thread from then on."""
-    if of_process is not None:
-        of_process.start()
+    native = of_process()
+    if native is not None:
+        native.start()
 
 
 def listen(listener: Optional[Callable[[str, str], None]]) -> None:
-    if of_process is not None:
-        of_process.listener = listener
+    native = of_process()
+    if native is not None:
+        native.listener = listener
 
 
 def drain() -> None:
     """Take all that has been written so far."""
-    if of_process is not None:
-        of_process.drain()
+    native = of_process()
+    if native is not None:
+        native.drain()
 
 
 def settle() -> None:
     """Take all that has been printed so far, also what C has in its buffer."""
-    if of_process is not None:
-        of_process.settle()
+    native = of_process()
+    if native is not None:
+        native.settle()
 
 
 def is_ready(number: int, event: int, patience: Optional[float] = 0) -> bool:
     """Whether a descriptor can be read or written, as `event` says; `patience` None: once it can."""
     waiting = select.poll()
     waiting.register(number, event)
-    return any(found & event for _, found in waiting.poll(patience))
+    return any(events & event for _, events in waiting.poll(patience))

@@ -78,6 +78,8 @@ class WholeLines(io.TextIOWrapper):
         """The listener to all that is written, complete or not; see `panglot_worker.items.capturing`."""
         self.log: Optional[io.TextIOWrapper] = None
         """Where the lines go, where the buffer leads elsewhere; see `panglot_worker.scripts.native_output`."""
+        self.native: Any = None
+        """Standard output alone has it: the `NativeOutput` of this process, if there is one."""
         self._original = stream
         """Referred to here, because its deletion would close the buffer."""
         self._own = threading.local()

@@ -24,11 +24,11 @@ LARGEST = 30
 
 RELEASED = "this buffer was released"
 EMPTY = memoryview(b"")
-"""What a buffer shows once it was released: who still writes to it fails, and spoils nobody's memory."""
+"""The view of a buffer after its release: code that still writes to it fails, and spoils no other body."""
 
 
 class Block:
-    """A piece of an arena's file, and how many buffers lead to it. Only `SharedBuffer` and `Arena` know it."""
+    """A piece of an arena's file, and the number of buffers that share it. Only `SharedBuffer` and `Arena` know it."""
 
     __slots__ = ("arena", "holders", "is_cold", "order", "start", "view")
 
@@ -42,7 +42,7 @@ class Block:
         """Whether its pages have been given back to the system."""
 
     def has_been_sent(self, _: object) -> None:
-        """Take the holder away that sent the bytes; the block is free again after the last."""
+        """Take away the holder that sent the bytes. Without holders the block is free again."""
         del self.arena.sent[self]
         self.holders -= 1
         if not self.holders:
@@ -73,7 +73,7 @@ class SharedBuffer:
         return SharedBuffer(self._block)
 
     def at(self, location: int) -> SharedBuffer | None:
-        """The buffer that a worker knows by this address, which is this one or none."""
+        """The buffer that a worker knows by this address: this buffer, or None."""
         return self if location == self.address else None
 
     def is_in(self, arena: Arena) -> bool:
@@ -98,7 +98,7 @@ class SharedBuffer:
     __del__ = release
 
     def exported(self, length: int) -> memoryview:
-        """The first `length` bytes, to be sent. Whoever refers to them owns the memory now, until nothing does."""
+        """The first `length` bytes, to be sent. The memory is in use until nothing refers to them any more."""
         block = self._block
         if block is None:
             raise ValueError(RELEASED)
@@ -123,11 +123,12 @@ class Arena:
         end = 0
         for order in orders:
             self._next.append(end)
+            # Each size has room for `most` bytes. These are addresses only: a page costs memory once it is written.
             end += max(1, most >> order) << order if order >= SMALLEST else 0
             self._end.append(end)
         self.length = end
         self.mark = 0
-        """What tells workers that map several files which one it is; see `wire.FILE_BITS`."""
+        """The mark of this file in addresses, for workers that map several files; see `wire.FILE_BITS`."""
         self.fd = os.memfd_create("panglot-buffers", os.MFD_CLOEXEC)
         try:
             os.ftruncate(self.fd, self.length)
@@ -136,19 +137,19 @@ class Arena:
             os.close(self.fd)
             raise
         self._whole = memoryview(self._map)
-        # The one given back last is taken first: its pages are there already, and warm.
+        # The block that was given back last is taken first: its pages are there already, and warm.
         self._free: list[list[Block]] = [[] for _ in orders]
         self._idle = [0 for _ in orders]
         """How many of each size nobody has needed since the last trim."""
         self._kinds = [ctypes.c_char * (1 << order) for order in orders]
         self.sent: dict[Block, weakref.ref[ctypes.Array[ctypes.c_char]]] = {}
-        """Blocks that are being sent, and what tells the end of that. Nothing else refers to these weak references, and
-        one that is collected tells nothing."""
+        """Blocks that are being sent, each with a weak reference that notes the end of this. The references are stored
+        here, because a weak reference that is collected calls nothing."""
         self._made = 0
 
     @property
     def used(self) -> int:
-        """How many blocks somebody owns. Not counted up and down: forgotten buffers come back on any thread."""
+        """How many blocks are in use. Not counted up and down: forgotten buffers come back on any thread."""
         return self._made - sum(map(len, self._free))
 
     def take(self, size: int) -> SharedBuffer | None:
@@ -160,6 +161,7 @@ class Arena:
         if free:
             block = free.pop()
             block.is_cold = False
+            # The lowest number of free blocks since the last trim: so many have not been needed.
             self._idle[order] = min(self._idle[order], len(free))
         else:
             start = self._next[order]
@@ -177,11 +179,11 @@ class Arena:
             self._free[block.order].append(block)
 
     def exporter(self, block: Block) -> ctypes.Array[ctypes.c_char]:
-        """An object that is the memory of a block, and lives as long as anything refers to that."""
+        """An object over the memory of a block. It lives as long as any view of this memory."""
         return self._kinds[block.order].from_buffer(self._map, block.start)
 
     def trim(self) -> None:
-        """Give the system the memory of those that nobody has needed since the last time."""
+        """Give the system the memory of blocks that were not needed since the last trim."""
         for order, free in enumerate(self._free):
             # From the beginning of the list: `take` uses its end, so these have been free the longest.
             for block in free[: self._idle[order]]:
@@ -210,16 +212,16 @@ class Arena:
 
 
 class Leases:
-    """The buffers that one worker owns, by item: what it reads, and what it may write."""
+    """The buffers that one worker owns, by item: buffers that it reads, and buffers that it may write."""
 
     def __init__(self) -> None:
         self.looked_at: dict[int, SharedBuffer] = {}
-        """Those it reads, until it says FREE."""
+        """Buffers that it reads, until it says FREE."""
         self.lent: dict[int, SharedBuffer] = {}
-        """Those it may put results in, until it replies."""
+        """Buffers that it may put results in, until it replies."""
 
     def look(self, item_id: int, buffer: SharedBuffer) -> int:
-        """Have the worker own a buffer of an item's body too, and return its address."""
+        """Let the worker own a further buffer of an item's body; returns the address."""
         self.looked_at[item_id] = buffer.share()
         return buffer.address
 
@@ -238,9 +240,9 @@ class Leases:
 
 
 def create(most: int, largest: int, what: str = "") -> Arena | None:
-    """Arena; None when the system gives none: everything then travels by the workers' sockets.
+    """A new arena; None when the system has no memory for it: then everything travels by the workers' sockets.
 
-    `what` would have lain there, for a warning; without it there is none.
+    `what` names the use of the arena in a warning. Without it nothing is logged.
     """
     try:
         return Arena(most, largest)

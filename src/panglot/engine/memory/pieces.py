@@ -1,4 +1,4 @@
-"""Bodies in pieces that lie in several buffers: what one model answers is what the next is asked, uncopied."""
+"""Bodies in pieces that lie in several buffers: the answer of one model becomes the request to the next, uncopied."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from panglot_worker.line.calls import BodyPiece
 
 
 class BufferPieces(SharedBuffer):
-    """One owner's part in all buffers that the pieces of a body lie in. It is released as one buffer is."""
+    """One owner's part in all the buffers that hold the pieces of a body. It is released like one buffer."""
 
     __slots__ = ("_buffers", "_came", "_rows")
 
     def __init__(self, rows: Sequence[BodyPiece], came: memoryview, buffers: list[SharedBuffer]) -> None:
-        """`came` are the bytes of pieces that lie in no buffer; `buffers` those of the others, which it owns now."""
+        """`came` has the bytes of pieces that lie in no buffer. This object owns `buffers`, which hold the others."""
         self._block = None
         self._rows, self._came, self._buffers = rows, came, buffers
         self.view, self.address = EMPTY, wire.IN_PIECES
@@ -27,6 +27,7 @@ class BufferPieces(SharedBuffer):
         while self._buffers:
             self._buffers.pop().release()
 
+    # Again: the `__del__` of the base class is the `release` of the base class, which would release nothing here.
     __del__ = release
 
     def at(self, location: int) -> SharedBuffer | None:
@@ -36,7 +37,7 @@ class BufferPieces(SharedBuffer):
         return all(buffer.is_in(arena) for buffer in self._buffers)
 
     def body(self, size: int) -> Sequence[memoryview]:
-        """All pieces in their order; `size` is of no matter."""
+        """All pieces in their order; `size` does not matter."""
         pieces: list[memoryview] = []
         came, buffers = 0, iter(self._buffers)
         for row in self._rows:
@@ -49,7 +50,7 @@ class BufferPieces(SharedBuffer):
 
 
 def received(body: memoryview, leased: Callable[[int], SharedBuffer | None]) -> BufferPieces:
-    """The pieces of a body as a worker sent it, which may name what it has been leased. Raises WireError."""
+    """The pieces of a body that a worker sent. It may name buffers that it was leased. Raises WireError."""
     rows, came = calls.pieces(body)
     buffers: list[SharedBuffer] = []
     for row in rows:
@@ -59,10 +60,11 @@ def received(body: memoryview, leased: Callable[[int], SharedBuffer | None]) -> 
         buffer = lease.at(row.location) if lease is not None else None
         if buffer is None or row.start + row.length > len(buffer.view):
             raise wire.WireError(f"{row.length} bytes of shared memory that was not lent")
+        # Should a later piece be wrong, the buffers so far come back by themselves: nothing refers to them.
         buffers.append(buffer.share())
     return BufferPieces(rows, came, buffers)
 
 
 def are_in(body: BufferPieces, arena: Arena | None) -> bool:
-    """Whether all buffers of a body are in one arena, so that whoever maps it can read them."""
+    """Whether all buffers of a body are in one arena, so that workers which map it can read them."""
     return arena is not None and body.is_in(arena)

@@ -1,4 +1,4 @@
-"""Memory that outlives a worker: what one worker writes there, its successor finds. The front never looks into it."""
+"""Memory that outlives a worker: its successor finds what the worker wrote. The front never reads it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Calls that a worker runs although nobody waits for them any more: they finish, are interrupted, or their worker ends.
 
-A client disconnects, a deadline passes, a job is cancelled: by the setting `on_leave` the script's call goes on, or the
-script is interrupted by a signal and has `kill_grace` seconds to clean up, or its worker is killed. Only what a worker
-runs alone ends so, and a batch only once nobody waits for any of its calls. A worker that runs several calls at once
-cancels each by itself.
+A client disconnects, a deadline passes, a job is cancelled. The setting `on_leave` says what happens then: the script's
+call goes on; or a signal interrupts the script, which has `kill_grace` seconds to clean up; or its worker is killed. A
+batch ends like this only once nobody waits for any of its calls. A worker that runs several calls at once cancels each
+of them itself.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from panglot_worker.line import wire
 
 FINISH, INTERRUPT, KILL = "finish", "interrupt", "kill"
 FINISHED, INTERRUPTED, KILLED = "finished", "interrupted", "killed"
-"""How a run ended that nobody waited for."""
+"""How an abandoned run ended."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-"""Seconds between two signals to a worker, which twice as much follows each time."""
+"""Seconds from the first signal to the second, and at most. Each pause is twice as long as the pause before."""
 
 log = logging.getLogger("panglot.engine")
 
 
 @dataclass
 class AbandonedRun:
-    """What a worker runs for nobody: the ids of the calls, when the run began, and since when nobody waits."""
+    """A run that nobody waits for: the ids of its calls, when it began, and since when nobody waits."""
 
     ids: frozenset[int]
     began: float
@@ -44,7 +44,7 @@ class AbandonedRuns:
     """The abandoned runs of one pool's workers. It owns their timers, and counts how they ended."""
 
     def __init__(self, settings: Settings, metrics: Metrics, clock: Callable[[], float]) -> None:
-        # The script has this very process with --inline, and no signal of its own.
+        # With --inline the script is in this process, so a signal would hit the front.
         self.on_leave = FINISH if settings.inline else settings.on_leave
         self.grace = settings.kill_grace
         self.metrics = metrics
@@ -52,20 +52,21 @@ class AbandonedRuns:
         self.runs: dict[Worker, AbandonedRun] = {}
 
     def look(self, worker: Worker) -> None:
-        """Begin to end what the worker runs, if nobody waits for it any more. Its calls are cancelled already."""
+        """Begin to end the run of a worker, if nobody waits for it any more. Its calls are cancelled already."""
         begun = list(itertools.islice(worker.in_flight.values(), worker.begun))
         if worker in self.runs or worker.slots > 1 or not begun or any(call.state == RUNNING for call in begun):
             return
         run = AbandonedRun(frozenset(call.id for call in begun), worker.busy_since, self.clock())
         self.runs[worker] = run
         if self.on_leave == KILL:
+            # By this reason it gets no further call, and its death is neither reported nor blamed on a request.
             worker.reason, worker.why = STOPPED, "was killed: nobody waits for the call it ran (--on-leave kill)"
             worker.kill()
         elif self.on_leave == INTERRUPT and worker.interrupts:
             self._interrupt(worker, run)
 
     def _interrupt(self, worker: Worker, run: AbandonedRun) -> None:
-        """Signal the worker again and again: it ignores a signal that comes before the cancellation, or at a bad time.
+        """Signal the worker again and again: it ignores one that comes before the cancellation, or amid our own code.
 
         The script itself is interrupted once.
         """
@@ -99,5 +100,5 @@ class AbandonedRuns:
         self.metrics.abandoned_seconds[how] += now - run.since
         runs = self.metrics.stages[2]
         if how != FINISHED and runs.count:
-            # By the mean of the model's calls: nobody knows how long this one would have taken.
+            # An estimate by the mean of all calls: nobody knows how long this call would have taken.
             self.metrics.saved_seconds += max(0.0, runs.total / runs.count / 1e6 - (now - run.began))

@@ -21,7 +21,7 @@ OVERRAN = Fault(504, "timeout", "the script did not answer in time")
 
 
 def back_off(seconds: float) -> Fault:
-    """The fault of a call when workers keep dying without one that could be blamed, and a pause is made."""
+    """The fault of a call during back-off: workers keep dying, and no call is to blame."""
     return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, math.ceil(seconds)))
 
 
@@ -32,7 +32,8 @@ def no_placement(outage: str) -> Fault:
 
 @dataclass(frozen=True)
 class Fates:
-    """`again` go back to the head of the queue, in order; `guilty` are answered now; `suspected` counts re-runs."""
+    """Calls in `again` return to the head of the queue, in order. Calls in `guilty` get a fault. `suspected` counts
+    the calls that run again because they may have killed the worker."""
 
     again: list[Call]
     guilty: list[Call]
@@ -42,14 +43,15 @@ class Fates:
 def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Fates:
     """Sort the calls of a dead worker, given in the order it got them.
 
-    The first `suspects` of them were running. Each of those runs once more, alone; one that was suspected before is
-    guilty, and so is a stream that has begun, which cannot be begun again. The rest had not started and lose nothing.
+    The first `suspects` of them were running. Each of these runs once more, alone. A call that was suspected before
+    gets a fault, and so does a stream that has begun: it cannot begin again. The rest had not started, and lose
+    nothing.
     """
     again: list[Call] = []
     guilty: list[Call] = []
     suspected = 0
     for position, call in enumerate(lost):
-        # Nobody waits for it, but it counts as a position: the worker was perhaps running it.
+        # Nobody waits for this call, but it counts as a position: perhaps the worker was running it.
         if call.state != RUNNING:
             continue
         if call.chunks:
@@ -80,13 +82,14 @@ def move(lost: Sequence[Call], running: int, rerun: bool) -> Fates:
         if call.chunks or (begun and (not rerun or call.moves >= MOVES)):
             guilty.append(call)
         else:
+            # Only a call that had begun uses one of its moves. The others have lost nothing.
             call.moves += begun
             again.append(call)
     return Fates(again, guilty, 0)
 
 
 def come_home(lost: Sequence[Call], rerun: bool) -> Fates:
-    """Sort the calls that another front ran, and that were lost with it.
+    """Sort the calls that were lost with the front that ran them.
 
     Each runs once more, unless a worker of that front had died of it before: no script sees a call a third time.
     """

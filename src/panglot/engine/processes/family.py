@@ -19,13 +19,15 @@ from functools import partial
 from pathlib import Path
 
 from panglot.machine import cgroups
-from panglot.machine.temporary import is_abandoned
+from panglot.machine.temporary import locked_if_abandoned
 
 MARK = "_PANGLOT_WORKER"
 PREFIX = "panglot-worker-"
 PR_SET_CHILD_SUBREAPER = 36
 ROUNDS = 10
 """How often we look again for processes that were started while the others were being killed."""
+ATTEMPTS = 10
+"""How often a group is made that another server's `sweep` removes before it is locked."""
 PATIENCE = 50
 """How often we try to remove a group, 10 ms apart."""
 LONGEST_START, PAUSE = 0.5, 0.002
@@ -46,14 +48,23 @@ class Family:
         if above is None or not os.access(above / "cgroup.procs", os.W_OK):
             return ""
         group = above / f"{PREFIX}{self.mark}"
-        with contextlib.suppress(OSError):
-            group.mkdir()
-            self._group = group
-            # The worker hears of the group once it is locked: until then another server's `sweep` may remove it.
-            self._lock = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            if (group / "cgroup.kill").exists():
-                return str(group)
+        for _ in range(ATTEMPTS):
+            try:
+                group.mkdir()
+                self._group = group
+                # The worker hears of the group once it is locked: until then another server's `sweep` may remove it.
+                self._lock = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                if (group / "cgroup.kill").exists():
+                    return str(group)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                break
+            if group.exists():
+                # The kernel is too old to kill groups.
+                break
+            self.remove()
         self.remove()
         self._group = None
         return ""
@@ -110,8 +121,9 @@ def sweep() -> None:
     """Kill what is left of workers whose server was killed, as far as control groups tell. Waits a moment for each."""
     above = cgroups.own_group()
     for group in above.glob(PREFIX + "*") if above is not None else ():
-        with contextlib.suppress(OSError):
-            if is_abandoned(group):
+        # Locked until it is gone: its server may have made it just now, and be about to put a worker into it.
+        with contextlib.suppress(OSError), locked_if_abandoned(group) as abandoned:
+            if abandoned:
                 _kill_group(group)
                 _patiently(partial(_is_removed, group))
 
