@@ -1,73 +1,186 @@
-"""Fronts and workers are killed, stopped and reloaded under load: a request of a living front gets one answer."""
+"""Fronts and workers are killed, stopped and reloaded, and a model comes and goes: a request of a living front gets one
+answer."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import random
+import shutil
 import signal
+import socket
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import httpx
 import psutil
 import pytest
 
 from support.descent import started
-from support.server import Server, serving, wait_until
+from support.models import all_of, write_model
+from support.server import PACKAGES, Server, serving, wait_until
 from support.traffic import times
 
 CLIENTS = 8
+"""Requests that are open at once."""
 FRONTS = WORKERS = 2
 LIFE = 1.2
 """Seconds that a process has lived when it is killed."""
 STOPPED = 1.2
 """Seconds that a process stands still: a front is given no connection after one second."""
+CONTROL = "of-whoever-runs-it"
+PATH = "/models/lent_calls/predict"
+
+
+class Load:
+    """What all clients share: the numbers of requests, the file in which the script notes them, and when to stop."""
+
+    def __init__(self, server: Server, seen: Path) -> None:
+        self.server = server
+        self.seen = seen
+        self.numbers = itertools.count(1)
+        self.stop = threading.Event()
+
+    def goes_on(self, outcomes: Counter[str], least: int) -> bool:
+        return self.server.process.poll() is None and (outcomes.total() < least or not self.stop.is_set())
+
+    def next_item(self) -> dict[str, Any]:
+        number = next(self.numbers)
+        # Answers of many lengths: one that went to another request is seen.
+        return {"id": number, "seen": str(self.seen), "sleep": 0.005, "answer": number % 1000}
+
+
+def on_connections_of_their_own(load: Load, least: int) -> Counter[str]:
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        asking = [threads.submit(one_by_one, load, least // CLIENTS) for _ in range(CLIENTS)]
+        return sum((asked.result() for asked in asking), Counter[str]())
+
+
+def one_by_one(load: Load, least: int) -> Counter[str]:
+    """Send one request after the other, on a new connection after one was reset; what became of them."""
+    outcomes: Counter[str] = Counter()
+    client = httpx.Client(base_url=load.server.url, timeout=60)
+    while load.goes_on(outcomes, least):
+        item = load.next_item()
+        try:
+            answer = client.post(PATH, json=item)
+            count(outcomes, answer.status_code, answer.content, item)
+        except httpx.TransportError:
+            outcomes["reset"] += 1
+            client.close()
+            client = httpx.Client(base_url=load.server.url, timeout=60)
+    client.close()
+    return outcomes
+
+
+def on_one_connection(load: Load, least: int) -> Counter[str]:
+    """Send requests before the answers to earlier ones have come; what became of them."""
+    outcomes: Counter[str] = Counter()
+    while load.goes_on(outcomes, least):
+        asked: deque[dict[str, Any]] = deque()
+        with contextlib.suppress(OSError), connected(load.server) as (sock, reader):
+            while asked or load.goes_on(outcomes, least):
+                while len(asked) < CLIENTS and load.goes_on(outcomes, least):
+                    item = load.next_item()
+                    body = json.dumps(item).encode()
+                    asked.append(item)
+                    head = f"POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                    sock.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+                status, content = next_answer(reader)
+                count(outcomes, status, content, asked.popleft())
+        outcomes["reset"] += len(asked)
+    return outcomes
+
+
+@contextlib.contextmanager
+def connected(server: Server) -> Iterator[tuple[socket.socket, BinaryIO]]:
+    url = httpx.URL(server.url)
+    with socket.create_connection((url.host, url.port or 80), timeout=60) as sock, sock.makefile("rb") as reader:
+        yield sock, reader
+
+
+def next_answer(reader: BinaryIO) -> tuple[int, bytes]:
+    """The next status and body on a connection. Raises ConnectionError at its end."""
+    status, length = 0, 0
+    while (line := reader.readline()) not in (b"\r\n", b""):
+        name, _, value = line.partition(b":")
+        if not status:
+            status = int(line.split()[1])
+        elif name.lower() == b"content-length":
+            length = int(value)
+    body = reader.read(length)
+    if not line or len(body) < length:
+        raise ConnectionError
+    return status, body
+
+
+def count(outcomes: Counter[str], status: int, body: bytes, item: dict[str, Any]) -> None:
+    outcomes[str(status)] += 1
+    assert status != 200 or json.loads(body)["text"] == "y" * item["answer"]
 
 
 @pytest.mark.parametrize(("rerun", "most"), [("--rerun", 2), ("--no-rerun", 1)])
-def test_every_request_of_a_front_that_lives_is_answered_once(tmp_path: Path, rerun: str, most: int) -> None:
-    flags = ("--fronts", str(FRONTS), "--workers", str(WORKERS), "--restart-delay", "0.1", "--queue", "1000", rerun)
-    seen, numbers, stop = tmp_path / "seen", itertools.count(1), threading.Event()
-    with serving("lent_calls", *flags, leaves="fronts and workers are killed") as server:
-        with ThreadPoolExecutor(CLIENTS) as threads:
-            least = times(600, 100_000) // CLIENTS
-            asking = [threads.submit(ask, server, least, numbers, seen, stop) for _ in range(CLIENTS)]
+@pytest.mark.parametrize("ask", [on_connections_of_their_own, on_one_connection])
+def test_every_request_of_a_front_that_lives_is_answered_once(
+    tmp_path: Path, ask: Callable[[Load, int], Counter[str]], rerun: str, most: int
+) -> None:
+    shutil.copytree(PACKAGES / "lent_calls", tmp_path / "models" / "lent_calls")
+    write_model(tmp_path / "models" / "coming")
+    flags = ("--admin", "--fronts", str(FRONTS), "--workers", str(WORKERS), "--restart-delay", "0.1", rerun)
+    environment = {"PANGLOT_ADMIN_TOKEN": CONTROL}
+    with serving(
+        all_of(tmp_path / "models"), *flags, "--queue", "1000", env=environment, leaves="fronts and workers are killed"
+    ) as server:
+        load = Load(server, tmp_path / "seen")
+        with ThreadPoolExecutor(2) as threads:
+            least = times(300, 100_000)
+            asked, changed = threads.submit(ask, load, least), threads.submit(come_and_go, load)
             try:
-                fronts, workers = disturb_at_random(server, rounds=times(5, 400))
+                fronts, workers = disturb_at_random(server, rounds=times(5, 200))
             finally:
-                stop.set()
-            outcomes = sum((asked.result() for asked in asking), Counter[str]())
-        assert outcomes.total() >= least * CLIENTS
+                load.stop.set()
+            outcomes = asked.result()
+            assert changed.result() > 0
+        assert outcomes.total() >= least
         assert set(outcomes) <= {"200", "500", "503", "reset"}, outcomes
         assert outcomes["200"] > 0.9 * outcomes.total(), outcomes
-        # A connection has one request at a time, so a front that is killed resets one for each of its connections.
+        # A front that is killed resets the requests that are open on its connections.
         assert outcomes["reset"] <= fronts * CLIENTS, (outcomes, fronts, workers)
         wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
-    runs = Counter(seen.read_text().split())
+        assert change(server, "load") == 200
+        assert {coming(server) for _ in range(3 * FRONTS)} == {200}
+    runs = Counter(load.seen.read_text().split())
     assert max(runs.values()) <= most, runs.most_common(3)
     assert len(runs) >= outcomes["200"]
 
 
-def ask(server: Server, least: int, numbers: itertools.count[int], seen: Path, stop: threading.Event) -> Counter[str]:
-    """Send one request after the other, on a new connection after one was reset; what became of them."""
-    outcomes: Counter[str] = Counter()
-    client = httpx.Client(base_url=server.url, timeout=60)
-    while server.process.poll() is None and (outcomes.total() < least or not stop.is_set()):
-        number = next(numbers)
-        try:
-            answer = client.post("/predict", json={"id": number, "seen": str(seen), "sleep": 0.005, "answer": 10})
-            outcomes[str(answer.status_code)] += 1
-            assert answer.status_code != 200 or answer.json()["text"] == "y" * 10
-        except httpx.TransportError:
-            outcomes["reset"] += 1
-            client.close()
-            client = httpx.Client(base_url=server.url, timeout=60)
-    client.close()
-    return outcomes
+def come_and_go(load: Load) -> int:
+    """Unload and load a model, again and again; how often that was done."""
+    done = 0
+    while not load.stop.is_set():
+        done += change(load.server, "unload") == 200
+        done += change(load.server, "load") == 200
+    return done
+
+
+def change(server: Server, action: str) -> int:
+    """Load or unload the model that comes and goes: the status; 0 where the front that was asked has died."""
+    with contextlib.suppress(httpx.TransportError):
+        headers = {"authorization": f"Bearer {CONTROL}"}
+        path = f"/v2/repository/models/coming/{action}"
+        return httpx.post(server.url + path, headers=headers, timeout=120).status_code
+    return 0
+
+
+def coming(server: Server) -> int:
+    """The status of a request to the model that comes and goes, on a connection of its own."""
+    return httpx.post(f"{server.url}/models/coming/predict", json={"x": 1}, timeout=60).status_code
 
 
 def disturb_at_random(server: Server, rounds: int) -> tuple[int, int]:
@@ -90,13 +203,9 @@ def disturb_at_random(server: Server, rounds: int) -> tuple[int, int]:
                 time.sleep(max(0.0, LIFE - age))
                 victim.kill()
                 killed[is_worker] += 1
-        wait_until(lambda: len(server.fronts()) == FRONTS and len(server.workers()) == WORKERS, 60)
-        wait_until(lambda: is_complete(server), 60)
+        wait_until(lambda: len(server.fronts()) == FRONTS and ready(server) == WORKERS, 60)
     return killed[0], killed[1]
 
 
-def is_complete(server: Server) -> bool:
-    with contextlib.suppress(httpx.TransportError):
-        answer = httpx.get(f"{server.url}/metrics", timeout=10).text
-        return f'panglot_workers{{state="ready"}} {WORKERS}\n' in answer
-    return False
+def ready(server: Server) -> float:
+    return server.metric("panglot_workers", model="lent_calls", state="ready")
