@@ -104,3 +104,13 @@ def test_a_job_whose_worker_died_is_tried_again_after_a_pause(tmp_path: Path) ->
         wait_until(lambda: state(server, job) == "failed", 60)
         assert server.client.get(f"/jobs/{job}").json()["attempts"] == 2
         assert count.read_text().count("\n") > 2
+
+
+def test_jobs_of_a_kind_that_kills_workers_are_refused_while_they_wait(tmp_path: Path) -> None:
+    """The first job kills two workers: no other of its kind kills a third."""
+    runs = tmp_path / "runs"
+    with serving("job_steps", "--workers", "1", "--jobs-attempts", "1", "--poison-deaths", "2") as server:
+        body = {"count": str(runs), "name": "killer", "sleep": 0.3, "exit": True}
+        for job in [submit(server, body).json()["id"] for _ in range(4)]:
+            wait_until(lambda job=job: state(server, job) == "failed", 60)
+        assert runs.read_text().splitlines() == ["killer"] * 2

@@ -168,6 +168,17 @@ def test_the_list_is_json_or_a_page(server: Server) -> None:
     assert server.client.get("/jobs", params={"state": "odd"}).status_code == 400
 
 
+@pytest.mark.parametrize("number", ["1" + "0" * 20, "²", "-1", "x"])
+def test_odd_numbers_of_clients_are_refused_and_cost_nobody_else_anything(server: Server, number: str) -> None:
+    for name in ("before", "limit"):
+        answer = server.client.get("/jobs", params={name: number})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_query")
+    job = submit(server, {"after": "odd numbers"}).json()["id"]
+    assert ended(server, job)["state"] == "done"
+    headers = {"last-event-id": f"1.{number}".encode("latin-1")}
+    assert "event: end" in server.client.get(f"/jobs/{job}/events", headers=headers).text
+
+
 def test_a_failed_job_runs_once_more(server: Server, tmp_path: Path) -> None:
     body = {"raise": "no", "count": str(tmp_path / "runs"), "name": "r"}
     job = ended(server, submit(server, body).json()["id"])["id"]

@@ -160,11 +160,17 @@ def test_a_client_that_leaves_is_forgotten_in_any_stage(pipeline: Server, tmp_pa
     wait_until(lambda: pipeline.metric("panglot_slots_in_use") == 0)
 
 
-def test_back_pressure_reaches_the_entrance(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside_a_job", [False, True])
+def test_back_pressure_reaches_the_entrance(beside_a_job: bool, tmp_path: Path) -> None:
     """The last stage stands still: only so many begin, the rest wait at the entrance, and beyond that 503."""
     flags = (*ROW, "--queue", "20", "--max-batch", "2")
     with serving("row_script", *flags) as server:
         gate = Gate(tmp_path / "gate")
+        if beside_a_job:
+            mark = len(server.lines)
+            job = {"id": 900, "preprocess": "wait", "gate": str(gate)}
+            assert server.client.post("/predict", json=job, headers={"prefer": "respond-async"}).status_code == 202
+            server.wait_log("item 900 waits", after=mark)
         plug = occupy_stage(server, gate, 1, "postprocess")
         sent = [send(server, {"id": id}) for id in range(100)]
         wait_until(lambda: server.metric("panglot_queue_length", pool="preprocess") == 20)

@@ -166,6 +166,16 @@ def test_a_job_that_overruns_its_policy_has_timed_out(server: Server) -> None:
     assert (told["status"], bool(told["error"])) == ("TIMED_OUT", True)
 
 
+def test_the_time_limit_of_a_job_is_no_limit_of_the_requests_beside_it() -> None:
+    with serving("runpod_async", "--workers", "1", "--kill-grace", "0.3", "--no-rerun") as server:
+        beside = on_a_thread(lambda: server.client.post("/runsync", json={"input": {"seconds": 4}}))
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
+        job = submitted(server, {"seconds": 60}, policy={"executionTimeout": 500})
+        assert ended(server, job)["status"] == "TIMED_OUT"
+        assert beside.result().json()["status"] == "COMPLETED"
+        assert server.metric("panglot_worker_restarts_total") == 0
+
+
 def test_a_webhook_is_refused_where_the_server_may_call_nobody(server: Server) -> None:
     body = {"input": {}, "webhook": "https://example.com/hook"}
     answer = server.client.post("/run", json=body)

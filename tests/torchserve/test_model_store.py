@@ -16,6 +16,7 @@ from support.server import PACKAGES, Server, panglot, serving
 from support.torchserve import archive, call, manage, prediction, stream
 
 TOKEN = "admin-token"
+NUMBER = protobuf.put(1 << 62)
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +182,25 @@ def test_the_inference_service_of_grpc(server: Server) -> None:
     assert parts == [b"part 0;", b"part 1;", b"part 2;", b"end"]
     refused = call(where, "Predictions", prediction("nope", data=b"1"))
     assert refused == ("INTERNAL", "Model not found: nope\norg.pytorch.serve.archive.model.ModelNotFoundException")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        protobuf.put(4 << 3) + NUMBER,
+        protobuf.put(3 << 3) + NUMBER,
+        protobuf.message(3, protobuf.put(1 << 3) + NUMBER),
+        protobuf.message(3, protobuf.text(1, "data") + protobuf.put(2 << 3) + NUMBER),
+    ],
+    ids=["sequence", "inputs", "name of an input", "content of an input"],
+)
+def test_a_number_in_place_of_bytes_is_refused(wrong: bytes, server: Server) -> None:
+    """A large number is no size of memory that the worker takes."""
+    workers = server.workers()
+    code, sentence = call(address(server), "Predictions", prediction("echo") + wrong)
+    assert code == "INVALID_ARGUMENT"
+    assert "this is no PredictionsRequest: field" in sentence
+    assert server.workers() == workers
 
 
 # The command line

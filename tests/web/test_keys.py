@@ -235,6 +235,17 @@ def test_a_revoked_key_ends_on_open_connections_while_others_go_on(server: Serve
     assert figures(server, "free")["open"] == 0
 
 
+def test_a_key_that_gets_a_rate_begins_with_all_of_it(server: Server, file: Path) -> None:
+    assert [ask(server, "fleeting").status_code for _ in range(20)] == [200] * 20
+    mark = len(server.lines)
+    limited = key_file.written("fleeting", SECRETS["fleeting"], ("rate = 0.01", "burst = 2"))
+    file.write_text(f"{content('fleeting')}\n{limited}")
+    server.wait_log(r"0 added, 1 changed, 0 removed", after=mark)
+    assert [ask(server, "fleeting").status_code for _ in range(3)] == [200, 200, 429]
+    file.write_text(content())
+    server.wait_log(r"0 added, 1 changed, 0 removed", after=mark + 1)
+
+
 def test_a_script_sees_no_key() -> None:
     secret = key_file.new_secret().encode()
     headers = [(b"authorization", b"Bearer x"), (b"x-copy", b"key " + secret), (b"x-other", b"pgk-short")]

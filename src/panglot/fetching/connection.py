@@ -139,7 +139,7 @@ class ResponseReader:
             return
         self._begun = True
         length = self._headers.get("content-length", "")
-        if length.isdigit() and int(length) > self.most:
+        if length.isdecimal() and int(length) > self.most:
             self._error = FetchTooLarge(f"{length} bytes are too many")
         elif self._headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             self._error = FetchBroken("the answer is compressed")

@@ -129,7 +129,7 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 
 
 class PlacedPage(NamedTuple):
-    """A page, and what it is about: a model where the page is its platform's, else the front."""
+    """A page and its subject: a model where the page is its platform's, else the front."""
 
     page: Page
     subject: Front | Model
@@ -165,10 +165,11 @@ class App:
         """Pages by path and method."""
         self.patterns: list[tuple[PathTemplate, PlacedPage]] = []
         self._place()
+        # After the front's own watcher, which replaces the paths: these here get their pages from `_place`.
         front.models.watch(self._place)
 
     def _place(self) -> None:
-        """Find the place of every page; those of the platforms win over ours, at the root over those of models."""
+        """Place every page by its path. Pages of platforms replace our own; at the root the default model's win."""
         ours = (*ROUTES, *pages.of_dialect(self.front))
         self.neutral = {page.path: page for page in ours if "GET" in page.methods}
         placed = [PlacedPage(page, self.front) for page in ours]
@@ -210,6 +211,15 @@ class App:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            # Set once the request has been counted in.
+            holder: KeyHolder | None = scope.get("key_holder")
+            if holder is not None:
+                holder.release()
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         counted, label, response = await self._respond(scope, receive)
         total = time.monotonic() - scope["began"]
         response.headers["x-request-id"] = scope["request_id"].decode("latin-1")
@@ -219,17 +229,10 @@ class App:
         if self.front.draining:
             response.headers["connection"] = "close"
         counted.requests[label, response.status_code] += 1
-        holder: KeyHolder | None = scope.get("key_holder")
-        if holder is None:
-            await response(scope, receive, send)
-            return
-        try:
-            await response(scope, receive, send)
-        finally:
-            holder.release()
+        await response(scope, receive, send)
 
     async def _respond(self, scope: Any, receive: Any) -> tuple[Metrics, str, Response]:
-        """The response to a request that is not for the script, and where and as what it is counted."""
+        """The response to a request that is not for the script, behind the metrics and the label that count it."""
         request_id = scope["request_id"].decode("latin-1")
         path, method, headers = scope["path"], scope["method"], dict(scope["headers"])
         query = scope["query_string"]
@@ -252,7 +255,7 @@ class App:
         if page.path.startswith(OF_MODEL) and subject is self.front and not self.front.models.get(parameters["model"]):
             return self._no_page(path, request_id, called)
         if wanted not in page.methods:
-            # What a page of ours is in the way of, where the model that would answer is not there.
+            # Our page stands at a path that a model would answer, if it were there: then 404 tells more than 405.
             absent = self._absent(path) if "model" in parameters or path == "/" else None
             if absent is not None:
                 return self.front.metrics, "other", self._error(path, absent, request_id)
@@ -285,7 +288,7 @@ class App:
             return subject.metrics, page.path, self._refused(subject, path, refused.fault, request_id)
 
     def _refused(self, subject: Model | Front, path: str, fault: Fault, request_id: str) -> Response:
-        """Why a page is not answered, by the platform of the page, also where no model of it is the default."""
+        """The answer to a refused request in the words of the page's platform, which need not be the default's."""
         if isinstance(subject, Model):
             return self._written(subject.contract.unknown, fault, request_id)
         return self._error(path, fault, request_id)
@@ -314,7 +317,7 @@ class App:
     def _absent(self, path: str) -> Fault | None:
         """Why a path has no answer, where the model that would give it is not there, or not yet.
 
-        At the root that is the default model: while it is gone nobody knows which paths it will have.
+        At the root that is the default model: while it is gone, its paths are unknown.
         """
         models = self.front.models
         if path.startswith("/v2/"):
@@ -402,7 +405,7 @@ class App:
         return neutral_error if model is None or neutral else model.contract.unknown
 
     def _of_one_platform(self) -> Model | None:
-        """A model of the server, where all are of one platform: its clients know no other words than that one's."""
+        """A model of the server, where all are of one platform: its clients know no other form of errors."""
         models = list(self.front.models)
         return models[0] if len({model.package.dialect for model in models}) == 1 else None
 

@@ -51,7 +51,7 @@ class Dispatcher:
         self.ahead = 0
         """Calls that workers were sent ahead and have not begun."""
         self.load = InteractiveLoad()
-        """How many requests, which are no jobs, there are at a time."""
+        """How many requests there are at a time, jobs not counted."""
         self.background: BackgroundQueue | None = None
         """The jobs that wait or run here; None while there are none."""
         self.recalls = Recalls(self.workers, self.clock, self.take_back)
@@ -60,7 +60,7 @@ class Dispatcher:
         self._timer_at = 0.0
 
     def accept(self, call: Call) -> bool:
-        """Queue a call; False when the queue is full. What was sent ahead waits too."""
+        """Queue a call; False when the queue is full. Calls that were sent ahead count as waiting."""
         if call.background:
             self._take_job(call)
             return True
@@ -78,7 +78,7 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._pump)
 
     def _pump_at(self, moment: float, now: float) -> None:
-        """Send once the oldest call has waited long enough for company. One timer does for all workers."""
+        """Send once the oldest call has waited long enough for company. One timer serves all workers."""
         if self._timer is not None:
             if self._timer_at <= moment:
                 return
@@ -109,12 +109,11 @@ class Dispatcher:
         if not takers and self.sends_ahead:
             self._send_ahead(now)
         if len(takers) > 1:
+            # The least busy first: when few calls wait, the last workers get none.
             takers.sort(key=lambda taker: len(taker[0].in_flight))
         for position, (worker, slots) in enumerate(takers):
-            wanted = self.queue.length
-            if self.next is not None:
-                # Asked anew for each worker: what the worker before was fed is in flight now.
-                wanted = min(wanted, self.next.demand(self._in_flight()))
+            # Computed anew for each worker: the calls that the worker before has got are in flight now.
+            wanted = self._wanted()
             if wanted <= 0:
                 break
             share = math.ceil(wanted / (len(takers) - position))
@@ -122,6 +121,11 @@ class Dispatcher:
         # The previous pool may have paused because this queue was long.
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
+
+    def _wanted(self) -> int:
+        """How many waiting calls may start now: no more than the next pool of the pipeline wants."""
+        wanted = self.queue.length
+        return wanted if self.next is None else min(wanted, self.next.demand(self._in_flight()))
 
     # Jobs
 
@@ -141,10 +145,12 @@ class Dispatcher:
         """Give each worker with free slots requests or a job, by the rule of `BackgroundQueue`."""
         background.look(self.workers, now)
         if not background.queue.length and not background.running:
-            # The last job has ended: nothing of this costs a request anything from here on.
+            # The last job has ended: from here on requests pay nothing for jobs.
             self.background = None
             self.schedule_pump()
             return
+        if not self.queue.length:
+            self._call_back(now)
         takers = [worker for worker in self.workers if worker.free_slots(now) > 0 and not background.occupies(worker)]
         takers.sort(key=lambda worker: len(worker.in_flight))
         need = self.load.need(background.capacity)
@@ -153,10 +159,11 @@ class Dispatcher:
             job = background.next(need, bool(self.queue.length)) if idle else NO_JOB
             if job != NO_JOB:
                 most = 1 if worker.slots > 1 else worker.free_slots(now)
+                # Without batches one job at a time: after each, requests may need the worker.
                 self._feed(worker, most, 1 if not worker.batched else MANY, now, background.queue)
                 background.started(worker, job == ON_CREDIT, now)
-            elif self.queue.length:
-                share = math.ceil(self.queue.length / (len(takers) - position))
+            elif (wanted := self._wanted()) > 0:
+                share = math.ceil(wanted / (len(takers) - position))
                 self._feed(worker, worker.free_slots(now), share, now)
         if background.queue.length or background.running:
             self._pump_at(now + background.PAUSE, now)
@@ -165,15 +172,15 @@ class Dispatcher:
 
     def _sends_next(self) -> bool:
         """Whether a worker may be sent a short call before it has answered the last."""
-        # What is called back may have begun, and a call that cannot be called back may wait for long.
+        # A call that is called back may have begun, and then runs twice. One that is not called back may wait for long.
         return self.settings.ahead and (self.settings.rerun or self._is_alone())
 
     def _is_alone(self) -> bool:
-        """Whether there is one worker, so that no other could run what it was sent."""
+        """Whether there is only one worker, so that no other could run its calls."""
         return len(self.workers) == 1
 
     def _send_ahead(self, now: float) -> None:
-        """All workers are busy: give each that will need it a full batch now, if there is one for all of them."""
+        """All workers are busy: send a full batch to each that has no next one, if there are enough for all of them."""
         if not self._is_alone() and not self.settings.rerun:
             # A batch that is called back may have begun, and then runs twice. With one worker nothing is called back.
             return
@@ -225,11 +232,15 @@ class Dispatcher:
         since = max(oldest.arrived, oldest.dispatched) + self.settings.max_wait_ms / 1000
         return self.waiting, max(0.0, now - since)
 
+    def waiting_calls(self) -> list[Call]:
+        """The requests that wait, and then the jobs."""
+        return self.queue.waiting() + (self.background.queue.waiting() if self.background is not None else [])
+
     def _in_flight(self) -> int:
         return sum(len(worker.in_flight) for worker in self.workers)
 
     def demand(self, coming: int) -> int:
-        """How many more calls the previous pool may start: enough that its own workers stay busy, plus a margin."""
+        """How many more calls the previous pool may start, so that the workers here stay busy. It runs `coming` now."""
         if self.queue.bytes >= self.queue.max_bytes:
             return 0
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
@@ -240,6 +251,7 @@ class Dispatcher:
         queue = self.queue if queue is None else queue
         wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
         first = queue.oldest()
+        # This call may be in its last try, which must not be spent on a worker that has just died.
         if first is not None and first.alone and not worker.lives():
             return
         if worker.lanes and worker.batched and first is not None:
@@ -256,6 +268,7 @@ class Dispatcher:
         counted = self.counted
         counted.batch_size.add(len(batch) if worker.batched else 1)
         worker.run(batch, now, not worker.batched, self.lending.lend if self.lending.size else None)
+        # With `rerun` only: a call that is taken back may have begun, and then runs twice.
         if len(worker.in_flight) > 1 and not self.recalls.watching and self.settings.rerun:
             self.recalls.watch()
         # Calls that were sent ahead still wait: `Pool._begin` counts their time.
@@ -274,7 +287,7 @@ class Dispatcher:
         """Put the calls that a worker has not begun back at the head of the queue."""
         calls = worker.recall(begun)
         for call in calls:
-            # A new id: what the worker still says about the old one is ignored, also if it is sent this call again.
+            # A new id: a late answer under the old one is ignored, also where the same worker gets this call again.
             call.id = self.new_id()
         self.put_back(calls)
         self.count_ahead()

@@ -1,4 +1,4 @@
-"""One pool: hears the answers of its workers, and decides what becomes of calls when a worker dies."""
+"""One pool: it takes the answers of its workers, and decides about the calls of a dead worker."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from panglot.engine.engine import LocalEngine
 
 log = logging.getLogger("panglot.engine")
-
-
 OF_CALLS = ("progress", "printed")
 """Types of events that concern one call."""
 
 
 class Pool:
-    """One pool: its `supervisor` has the workers, its `dispatcher` queues and sends, and the pool hears the answers."""
+    """One pool: its `supervisor` has the workers, its `dispatcher` queues and sends, and the pool takes the answers."""
 
     dispatchers: type[Dispatcher] = Dispatcher
 
@@ -64,7 +62,7 @@ class Pool:
         self.fetches.close()
         await self.supervisor.stop(seconds)
 
-    # What becomes of workers
+    # The lives of workers
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
         self.supervisor.on_ready(worker, ready)
@@ -72,21 +70,22 @@ class Pool:
         self.dispatcher.schedule_pump()
 
     def on_writable(self) -> None:
-        """Note that a worker reads again what it is sent."""
+        """Note that a worker reads again."""
         self.dispatcher.schedule_pump()
 
     def on_death(self, worker: Worker) -> None:
-        # First: what it was running may run again, and then makes its calls anew.
+        # First: the calls that it ran may run again, and then call other models anew.
         self.engine.made_calls.worker_ended(worker)
         self.supervisor.on_death(worker)
+        # Last: the sleep of the model looks at the workers that are left.
         self.engine.worker_ended(self)
 
-    # Hearing answers
+    # Answers
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
         """Give each reply to its call: an answer, a chunk of one, a result for the next pool, or addresses to fetch.
 
-        Raises WireError for a reply that breaks the protocol; the call it was given to has been answered then.
+        Raises WireError for a reply that breaks the protocol; its call has been answered by then.
         """
         now, before = self.clock(), len(worker.in_flight)
         # `run_timeout` counts anew from here, unless the worker runs several calls at once: see `Supervisor._oldest`.
@@ -95,15 +94,15 @@ class Pool:
             self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
         self._hear(worker, replies, now)
         if worker.stream_pause.call is not None:
-            # The paused stream may have ended in these replies: its client, who is done, would never resume the worker.
+            # The paused stream may have ended in these replies: then its client would never resume the worker.
             worker.stream_pause.check()
         if self.abandoned.runs:
             self.abandoned.replied(worker, replies)
         self.supervisor.restarts.fruitless = 0
-        # Only final replies leave `in_flight`: a part of a stream does not bring the next batch nearer.
+        # Only a final reply takes its call out of `in_flight`: a part of a stream does not bring the next batch nearer.
         left = len(worker.in_flight)
         if left and self.abandoned.on_leave != FINISH:
-            # It has begun with what was sent behind these: that may have been cancelled too late to be skipped.
+            # The worker has begun its next calls. They may have been cancelled too late for it to skip them.
             self.abandoned.look(worker)
         if not worker.batched:
             worker.pace.settle()
@@ -158,9 +157,9 @@ class Pool:
             raise
 
     def _broken(self, worker: Worker, call: Call | None, reply: wire.Reply, error: Exception) -> wire.WireError:
-        """Answer a call when its reply cannot be dealt with, and return the error with the name of the call.
+        """Answer a call whose reply is unusable, and return the error with the name of the call.
 
-        It is no longer among the worker's calls, so that nobody would answer it when the worker is killed for this.
+        The call has left `in_flight`, so the death of the worker, which follows, does not answer it.
         """
         if call is None:
             return wire.WireError(f"{error} (in a reply to item {reply.id})")
@@ -183,6 +182,7 @@ class Pool:
             return False
         if buffer is not None:
             buffer.release()
+        # A new id, for the same reason as in `_fetch`.
         call.id = self.engine.new_id()
         self.metrics.reruns["retried"] += 1
         return True
@@ -192,11 +192,11 @@ class Pool:
         if buffer is not None:
             buffer.release()
         if call is not None:
-            # What was not run, or not to its end, says nothing about the pace of the worker.
+            # A call that was not run, or not to its end, says nothing about the pace of the worker.
             if not reply.flags & wire.UNRUN:
                 self._count(worker, reply)
         elif reply.id in worker.recalled:
-            # A recall and a reply can cross: the item was cancelled in the worker, or was answered before that.
+            # A recall and a reply can cross: the worker has skipped the item, or had answered it before.
             worker.recalled.remove(reply.id)
         else:
             raise wire.WireError("a reply to an item that was never sent, or is answered already")
@@ -242,7 +242,7 @@ class Pool:
             call.reply(reply)
 
     def _count(self, worker: Worker, reply: wire.Reply) -> None:
-        """Add the stage times of a reply to the metrics and to what is known of the worker's pace."""
+        """Add the stage times of a reply to the metrics, and to the pace of the worker."""
         decode, preprocess, inference, postprocess, encode = reply.times
         stages = self.metrics.stages
         stages[0].add(decode)
@@ -268,7 +268,7 @@ class Pool:
         elif kind in ("cancel_call", "took"):
             self.engine.made_calls.on_event(worker, event)
         elif kind == "replace":
-            # The worker reads on until STOP: whatever it was sent before is answered by it.
+            # The worker reads on until STOP, and answers all calls that it was sent before.
             worker.retire(event["reason"])
         elif kind == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
@@ -276,7 +276,7 @@ class Pool:
             message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
             self.engine.trouble(request_id, message, traceback, worker.index)
         elif kind == "sick" and not event["certain"]:
-            # The worker serves until its successor is ready. One that is certain gets no more calls: see `note`.
+            # The worker serves until its successor is ready. A worker that is certain gets no more calls: see `note`.
             self.supervisor.replace_sick(worker, str(event["message"]))
         elif kind == "let_go":
             self.supervisor.release_retained(worker)
@@ -286,11 +286,11 @@ class Pool:
         else:
             note(worker, event, self.metrics, self.supervisor.worker_log_fields(worker), self.event_log)
             if kind == "retire" and worker.slots == 1 and worker.in_flight:
-                # It has answered all that it ran: these came while it said so, and it will not read them.
+                # It has answered all calls that it ran, and begins none of these.
                 self.dispatcher.take_back(worker, begun=0)
 
     def _tell_call(self, call: Call | None, event: dict[str, Any]) -> None:
-        """Pass on what the script says while it works on a call; its client may have gone, or have its answer."""
+        """Pass on progress or printed text of a call; its client may have gone, or have the answer."""
         if call is None or call.state != RUNNING:
             return
         if event["type"] == "progress":
@@ -314,7 +314,7 @@ class Pool:
             self.metrics.script[name] += delta
 
     def _fetch(self, call: Call, reply: wire.Reply, buffer: SharedBuffer | None) -> None:
-        """Fetch the addresses that a worker asks for; then the call runs again, with what they lead to."""
+        """Fetch the addresses that a worker asks for. Then the call runs again, with the fetched bytes."""
         if buffer is not None:
             buffer.release()
             raise wire.WireError("addresses to fetch in shared memory")
@@ -324,7 +324,8 @@ class Pool:
         self.fetches.begin(call, uris, self._again)
 
     def _again(self, call: Call) -> None:
-        """Put a call at the head of the queue once its addresses have been fetched; it waits from now on."""
+        """Put a call at the head of the queue once its addresses have been fetched."""
+        # For `Dispatcher.backlog`: the time of the fetches is no wait for a worker.
         call.dispatched = self.clock()
         self._run_again([call])
 
@@ -334,16 +335,16 @@ class Pool:
         """Cancel a running call: it has its answer, or nobody waits for one. Its state must be DONE already."""
         self.fetches.cancel(call)
         worker = self._worker_of(call)
-        # It is being fetched for, which has ended now, or waits in `retries`, which drops it by its state.
+        # No worker has it: its fetches have ended just now, or it waits in `retries`, which drops it by its state.
         if worker is None:
             return
         if call.ahead:
             self.dispatcher.count_ahead()
-        # A batch that runs goes on for the sake of the others, and a script may ask whether one of them is cancelled.
-        # The call stays in `in_flight`: the worker is free only once it has replied, and `_unwanted` drops that reply.
+        # A running batch goes on for its other calls, and a script may ask which of its calls are cancelled.
+        # The call stays in `in_flight`: the worker is free only once it has replied, and `_unwanted` drops this reply.
         worker.cancel(call)
         worker.stream_pause.check()
-        # After the cancellation was sent: without it the worker ignores that it is interrupted.
+        # After the cancellation was sent: until the worker has read it, it ignores the interrupt.
         self.abandoned.look(worker)
 
     def _worker_of(self, call: Call) -> Worker | None:
@@ -352,7 +353,7 @@ class Pool:
     def pause_stream(self, call: Call, paused: bool) -> None:
         """Pause the worker of a stream while its client reads slowly, or resume it.
 
-        One that runs others too is told of the stream alone, and does what it can.
+        A worker that runs several calls is not paused: it learns which of the clients reads slowly.
         """
         worker = self._worker_of(call)
         if worker is None:
@@ -382,7 +383,7 @@ class Pool:
             call.fail(after_death.READ_SLOWLY)
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
-        """Decide what becomes of each call that a dead worker had: it runs again, or is answered now."""
+        """Decide about each call of a dead worker: it runs again, or is answered now."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
         self.abandoned.died(worker)
         # The worker has left `workers`: the calls that it was sent ahead no longer count.
@@ -390,7 +391,7 @@ class Pool:
         if worker.reason == LOST:
             self._move(after_death.move(lost, running, self.settings.rerun))
             return
-        # One that retires and runs several calls at once ends because of one that has its answer.
+        # A retiring worker that runs several calls at once ends because of a call that has its answer.
         spared = worker.reason == RETIRED and self.settings.rerun
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
         verdict = after_death.judge(lost, 0 if spared else running, self.settings.rerun)
@@ -403,7 +404,7 @@ class Pool:
         self._run_again(verdict.again)
 
     def _move(self, verdict: after_death.Fates, fault: Fault = after_death.LOST_PLACEMENT) -> None:
-        """Have the calls of a machine that was lost run elsewhere, where they can."""
+        """Run the calls of a lost machine elsewhere, where they can."""
         self.metrics.reruns["place_lost"] += len(verdict.again)
         for call in verdict.guilty:
             self._conclude(call, fault)
@@ -415,8 +416,8 @@ class Pool:
             self.engine.found_poison(call)
 
     def refuse_poison(self) -> None:
-        """Answer the calls that wait and must not run any more."""
-        for call in self.dispatcher.queue.waiting():
+        """Answer the waiting requests that must not run any more."""
+        for call in self.dispatcher.waiting_calls():
             fault = self.engine.poison.refusal(call)
             if fault is not None:
                 self.refuse([call], fault)
@@ -430,7 +431,7 @@ class Pool:
             self._refuse(call, fault)
 
     def _run_again(self, calls: list[Call]) -> None:
-        """Put calls back at the head of the queue, except for those known by now to kill workers."""
+        """Put calls back at the head of the queue, except for calls that are known by now to kill workers."""
         faults = {call: self.engine.poison.refusal(call) for call in calls} if self.engine.poison.lengths else {}
         self.dispatcher.put_back([call for call in calls if faults.get(call) is None])
         for call, fault in faults.items():

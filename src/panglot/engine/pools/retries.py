@@ -34,7 +34,9 @@ class Retries:
         for call, refuser in waiting:
             # The other workers may have died since `take`: the same worker is better than none.
             others = [worker for worker in workers if worker is not refuser] or workers
-            free = next((worker for worker in others if free_slots(worker) > 0), None)
+            # A call that may have killed a worker runs alone: another call could be lost, or blamed, with it.
+            takers = (worker for worker in others if free_slots(worker) > 0 and not (call.alone and worker.in_flight))
+            free = next(takers, None)
             if free is None:
                 self.waiting.append((call, refuser))
             else:

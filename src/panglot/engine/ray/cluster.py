@@ -52,19 +52,19 @@ class Cluster:
         self.server = secrets.token_hex(6)
         self.placements: dict[int, Placement] = {}
         self.folders: dict[str, str] = {}
-        """Where on nodes the folders lie that were sent, and where here."""
+        """The folders that were sent: by their path on nodes, the path here."""
         self.outage = ""
         """Why no placement can be had now; empty while the cluster is there."""
         self.version = ""
         self.nodes = 0
         self.has_token = False
-        """What the driver said when it had connected."""
+        """The cluster as the driver found it when it connected."""
         self._numbers = itertools.count(1)
         self._process: asyncio.subprocess.Process | None = None
         self._running: asyncio.Task[None] | None = None
         self._connected: asyncio.Future[None] | None = None
         self._words: deque[str] = deque(maxlen=WORDS)
-        """The last that the driver has written, for when it ends."""
+        """The last lines that the driver has written, for the error when it ends."""
         self._complained = False
         self._unanswered = 0
         """Attempts to connect that the cluster has not answered, one after the other."""
@@ -85,6 +85,7 @@ class Cluster:
 
     async def close(self) -> None:
         """End all placements and the driver."""
+        # First: it would start another driver.
         if self._running is not None:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -96,7 +97,7 @@ class Cluster:
     # Placements
 
     def ask(self, needs: dict[str, float]) -> Placement:
-        """A placement for one worker; it is ready once there is one."""
+        """A placement for one worker; it is ready once the cluster has found one."""
         placement = Placement(self, next(self._numbers), needs)
         self.placements[placement.number] = placement
         self._ask(placement)
@@ -141,6 +142,9 @@ class Cluster:
                 self._on_silence()
             except StartError as error:
                 self._fail(error)
+            except ValueError as error:
+                # A driver that was killed leaves half a line.
+                self._fail(StartError(f"the driver of Ray sent what is no message: {error}", fix=HEAD))
             except OSError as error:
                 self._fail(StartError(f"--ray-python {self.python} cannot be started: {error.strerror or error}"))
             await self._end_driver()
@@ -188,14 +192,18 @@ class Cluster:
 
     async def _read_words(self, driver: asyncio.subprocess.Process) -> None:
         assert driver.stderr is not None
-        with contextlib.suppress(ValueError):
-            while line := await driver.stderr.readline():
-                text = line.decode("utf-8", "replace").rstrip()
-                self._words.append(text)
-                log.debug("ray: %s", text)
+        ended = False
+        while not ended:
+            # A line that is too long is left out. The driver would block if nobody read on.
+            with contextlib.suppress(ValueError):
+                line = await driver.stderr.readline()
+                ended = not line
+                if line:
+                    self._words.append(line.decode("utf-8", "replace").rstrip())
+                    log.debug("ray: %s", self._words[-1])
 
     async def _listen(self) -> bool:
-        """Hear what the driver says until it ends. Whether it had connected. Raises StartError and TimeoutError."""
+        """Take the driver's messages until it ends. Whether it had connected. Raises StartError and TimeoutError."""
         driver, connected = self._process, False
         assert driver is not None
         assert driver.stdout is not None
@@ -216,7 +224,7 @@ class Cluster:
             return await stream.readline()
 
     def _on_connected(self, said: dict[str, Any]) -> None:
-        """Note that the cluster is there, and ask for all placements that nobody has found yet."""
+        """Note that the cluster is there, and ask for all placements that are not found yet."""
         # First: `_say` says nothing during an outage.
         self.outage, self._complained, self._unanswered = "", False, 0
         self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
@@ -230,13 +238,13 @@ class Cluster:
             log.info("large bodies and answers travel by sockets too: no memory can be shared with nodes")
             self._connected.set_result(None)
         for placement in list(self.placements.values()):
-            # The others have agents already, which go on without a driver.
+            # A placement with `about` has an agent already, which goes on without a driver.
             if not placement.about:
                 self._ask(placement)
 
     def _hear(self, said: dict[str, Any]) -> None:
         placement = self.placements.get(said["id"])
-        # It was released or lost, and the driver said this before it heard so.
+        # It was released or lost, and this message crossed the news on its way.
         if placement is None:
             return
         if said["is"] == "placed":
@@ -247,10 +255,11 @@ class Cluster:
             )
         elif not placement.ready.done():
             why = first_line(said["why"])
-            # One that was placed had an agent, which has died since: its worker is started at another placement.
+            # With `about` it had an agent, which has died since. By a ConnectionError the launcher knows that the
+            # machine was lost, and the worker is started at another placement.
             placement.lose(why, error=ConnectionError(why) if placement.about else None)
         else:
-            # Ray may be mistaken, as when it loses sight of the node; an agent that has gone hangs up.
+            # Ray may be mistaken, as when it loses sight of the node. The end of the control connection decides.
             log.debug("%s, says Ray: %s", placement, first_line(said["why"]))
 
     def _fail(self, error: StartError) -> None:
@@ -267,7 +276,7 @@ def first_line(text: str) -> str:
 
 
 def shown(nodes: list[dict[str, Any]]) -> str:
-    """The nodes of a cluster, with what of interest each has."""
+    """The nodes of a cluster by their addresses, with the resources that workers may need."""
     hidden = ("node:", "object_store_memory", "memory", "accelerator_type:")
     lines = []
     for node in nodes:
@@ -284,7 +293,7 @@ def refusal(address: str, python: str, said: dict[str, Any]) -> StartError:
     versions = "--ray-python of an interpreter with the cluster's versions of Python and Ray"
     fixes = {
         "RuntimeError": versions,
-        # So Ray's client says that its server did not take it in.
+        # Ray's client raises this when its server refuses it.
         "ConnectionAbortedError": f"{versions}; where those are the same, the logs of its head say more",
         "ConnectionError": "is it the address of a head, such as HOST:6379 or ray://HOST:10001? Where the cluster has "
         "a token: RAY_AUTH_MODE=token, and the token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
@@ -294,6 +303,6 @@ def refusal(address: str, python: str, said: dict[str, Any]) -> StartError:
 
 
 def in_a_line(why: str) -> str:
-    """A reason of several lines; of a traceback, what it begins and ends with."""
+    """A reason in one line; of a traceback the first and the last line."""
     lines = [line.strip() for line in why.splitlines() if line.strip()]
     return " ".join(lines if len(lines) <= MOST_LINES else [lines[0], "...", lines[-1]])[:600]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -71,9 +72,12 @@ class NodeLauncher(Launcher):
         placement.workers[worker.generation] = worker
         try:
             await placement.ready
+            # The time to load begins here: the wait for a placement does not count.
             worker.since = self.clock()
             await self._start(worker, placement)
-        except (ValueError, TimeoutError, ConnectionError) as error:
+        except (ValueError, OSError) as error:
+            if isinstance(error, OSError) and not _is_of_the_network(error):
+                raise
             why = str(error) or "its agent does not answer"
             # The agent goes on, if it lives: a placement is lost when its control connection is, which shows soon.
             await asyncio.sleep(DOUBT)
@@ -102,7 +106,7 @@ class NodeLauncher(Launcher):
         return states
 
     async def _start(self, worker: NodeWorker, placement: Placement) -> None:
-        """Have our code and the package on the node, then start the process there."""
+        """Send the worker's own code and the package to the node, then start the process there."""
         worker.step = "sending the package"
         package = self.package
         placement.code = placement.code or await self.shipment.send(Path(process.worker_folder()), placement)
@@ -140,13 +144,13 @@ class NodeLauncher(Launcher):
         await worker.start_at(launch, {"package": about}, output)
 
     def _device(self, placement: Placement) -> str:
-        """What a worker is to compute on: the GPUs that Ray has given to its placement, if any."""
+        """The device of a worker: the GPUs that Ray has given to its placement, if any."""
         if gpus := placement.about.get("gpus"):
             return f"cuda:{','.join(map(str, gpus))}"
         return self.settings.device
 
     async def _send_package(self, placement: Placement) -> dict[str, str]:
-        """Have the package on the node. Returns where its folder lies there, and the one above it that counts."""
+        """Send the package to the node. Returns the paths there of its folder, and of the folder above that counts."""
         root, above = self.package.root, self.package.above
         if above is None or above == root:
             return {str(root): await self.shipment.send(root, placement)}
@@ -155,7 +159,7 @@ class NodeLauncher(Launcher):
         return {str(root): path, str(above): str(Path(path).parents[len(title.parts) - 1])}
 
     def _about(self, worker: Worker) -> dict[str, Any]:
-        """As anywhere, less what only this machine has: the files of uploads, and an interpreter that decodes."""
+        """As for other workers, without what only this machine has: the files of uploads, and the decoder of video."""
         about = super()._about(worker)
         settings = about["settings"]
         video = {**settings["video"], "python": ""}
@@ -204,3 +208,8 @@ class NodeLauncher(Launcher):
         for placement in self.free:
             placement.release()
         self.free.clear()
+
+
+def _is_of_the_network(error: OSError) -> bool:
+    """Whether a machine cannot be reached, or has closed its connection."""
+    return isinstance(error, TimeoutError | ConnectionError) or error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH)

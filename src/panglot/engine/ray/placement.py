@@ -59,12 +59,12 @@ class Placement:
 
     @property
     def node(self) -> str:
-        """The node it is on, as people know it: its address."""
+        """The address of its node."""
         return str(self.about.get("address", ""))
 
     @property
     def state(self) -> str:
-        """What a placement that is not lost is good for now."""
+        """The state of a placement that is not lost."""
         if not self.ready.done():
             return WAITING
         return USED if self.workers else FREE
@@ -89,6 +89,10 @@ class Placement:
                 "let this machine connect to the nodes; --agent-ports A-B says which ports",
             )
             return
+        if self.is_lost:
+            # Released while it was connecting: nobody would close this connection later.
+            self._close()
+            return
         self._listening = asyncio.get_running_loop().create_task(self._listen(reader))
         log.info("%s (%s) is ours: agent pid %s", self, about.get("host", "?"), about.get("pid", "?"))
         if not self.ready.done():
@@ -103,7 +107,7 @@ class Placement:
         return self.is_lost
 
     async def connect(self, said: dict[str, Any]) -> socket.socket:
-        """A connection to the agent, proven on both sides, for what `said` says. Raises OSError, ValueError.
+        """A connection to the agent, proven on both sides, for the use that `said` names. Raises OSError, ValueError.
 
         Nothing is encrypted yet, so nothing of a package or a request may be in `said`.
         """
@@ -129,7 +133,7 @@ class Placement:
         return sock
 
     async def start(self, generation: int, launch: dict[str, Any], output: ScriptOutput) -> socket.socket:
-        """Start a process there. The connection that is its own. Raises OSError or ValueError."""
+        """Start a process there. Returns the connection that it alone has. Raises OSError or ValueError."""
         # In this order: the agent starts the process once it has `launch` and the data connection, and needs the output
         # by then. `launch` goes by the control connection, because the messages of `connect` are not encrypted.
         printed = await self.connect({"role": "output", "generation": generation})
@@ -139,7 +143,7 @@ class Placement:
 
     @property
     def encryption(self) -> dict[str, Any]:
-        """What the event loop needs to know of a connection that was made."""
+        """The arguments for the event loop to encrypt a connection; none where nothing is encrypted."""
         if self.cluster.tls is None:
             return {}
         return {"ssl": self.cluster.tls, "server_hostname": "", "ssl_handshake_timeout": ANSWER}
@@ -147,7 +151,7 @@ class Placement:
     # What the agent says
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        """Hear the agent until it goes, or says what makes no sense. The placement is lost then, whatever happened."""
+        """Take the agent's messages until it goes, or breaks the protocol. Then the placement is lost in any case."""
         why = "the connection to its agent ended"
         try:
             while line := await reader.readline():
@@ -162,7 +166,7 @@ class Placement:
         self.lose(why)
 
     def _hear(self, said: dict[str, Any]) -> None:
-        """Tell a worker what the agent says of it. Raises ValueError for what is not understood."""
+        """Pass a message of the agent to the worker that it is about. Raises ValueError for an unknown message."""
         worker = self.workers.get(handshake.number(said, "generation"))
         event = said.get("is")
         if event == "exit":
@@ -193,9 +197,9 @@ class Placement:
     # Ending
 
     def lose(self, why: str, fix: str = "", error: OSError | None = None) -> None:
-        """Note that the placement has gone. Its workers hear it, and its launcher; the first reason counts.
+        """Note that the placement has gone, and tell its workers. Only the first reason counts.
 
-        Whoever waits for the placement gets `error`, or PlacementLost, which ends the start of a server.
+        Code that waits for the placement gets `error`, or PlacementLost, which ends the start of a server.
         """
         if self.is_lost:
             return
@@ -225,6 +229,6 @@ class Placement:
         if self._listening is not None and self._listening is not asyncio.current_task():
             self._listening.cancel()
         if self._control is not None:
-            # What was being sent is of no use to anyone: the agent is to notice at once.
+            # Not `close`, which sends the rest first: nobody needs the rest, and the agent must notice at once.
             self._control.transport.abort()
             self._control = None

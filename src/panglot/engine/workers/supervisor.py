@@ -56,7 +56,7 @@ class Supervisor:
         self.launcher = launching.launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
         self.count = self._count()
-        """How many there may be; none given where the script says it."""
+        """How many workers there may be; ANY: the script says it."""
         self.wanted = self.least = self.count.awake or 1
         """How many there are to be now, and how many when the model is loaded, or wakes."""
         self.autoscaler = Autoscaler(self, self.count, pool.title, context) if self.count.elastic else None
@@ -115,12 +115,12 @@ class Supervisor:
             self.on_death(worker)
 
     def log_fields(self) -> dict[str, Any]:
-        """What a log line about the pool carries besides its text."""
+        """The fields of a log line about the pool."""
         about = {"package": self.package.name}
         return {**about, "pool": self.plan.name} if self.plan.name else about
 
     def worker_log_fields(self, worker: Worker) -> dict[str, Any]:
-        """What a log line about a worker carries besides its text."""
+        """The fields of a log line about a worker."""
         return {**self.log_fields(), "worker": worker.index}
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
@@ -171,11 +171,11 @@ class Supervisor:
         return self.pool.dispatcher.backlog(now)
 
     def present(self) -> list[Worker]:
-        """The workers that are to stay: neither successors in waiting nor on their way out."""
+        """The workers that are to stay: without successors that still load, and without retiring workers."""
         return [worker for worker in self.workers if worker.state != RETIRING and worker.predecessor is None]
 
     def resize(self, wanted: int) -> None:
-        """Start workers, or retire those with the least to do, which answer their calls first."""
+        """Start workers, or retire the least busy ones, which answer their calls first."""
         more, self.wanted = wanted - self.wanted, wanted
         self._added.update(self._spawn_more(more))
         self._shed(-more)
@@ -187,13 +187,13 @@ class Supervisor:
         return [self._spawn(index) for index in list(itertools.islice(free, max(0, count)))]
 
     def sleep(self) -> None:
-        """Retire all workers. None of them is to have a call, or to be loading."""
+        """Retire all workers. None of them may have a call, or be loading."""
         self.resize(0)
 
     def wake(self) -> None:
         """Start the workers of a pool that has none. One that was never loaded gets its first, which says how many."""
         self.wanted = self.least
-        # Not by `resize`: there a worker that fails to load is only one fewer, and here there would be none.
+        # Not by `resize`: when a worker of `resize` fails to load, the pool has one fewer, and here it would have none.
         self._spawn_more(self.wanted if self.first_ready else 1)
 
     def resume(self, workers: int) -> None:
@@ -201,7 +201,7 @@ class Supervisor:
         self.first_ready, self.least, self.wanted = True, self.count.awake or workers, 0
 
     def _shed(self, count: int) -> None:
-        """Let workers end that have the least to do. One that still loads is looked at again when it is ready."""
+        """Retire the least busy workers. A worker that still loads is looked at again when it is ready."""
         if count <= 0:
             return
         replaced = {worker.predecessor for worker in self.workers}
@@ -218,7 +218,7 @@ class Supervisor:
         self.count = count
         self.autoscaler = Autoscaler(self, count, self.pool.title, self._context) if count.elastic else None
         self.least = count.awake
-        # One that sleeps has as many workers when it wakes.
+        # A pool that sleeps gets `least` workers when it wakes.
         if self.first_ready and not self.stopping and self.wanted:
             wanted = min(max(self.wanted, count.awake), count.most)
             message = "%d worker%s instead of %d: by request"
@@ -262,8 +262,6 @@ class Supervisor:
             old.retire(old.why)
         self.reloads.next()
 
-    # Time
-
     def tick(self, now: float) -> None:
         """Kill workers that run or load for too long; replace those that have grown or served enough."""
         self.pool.cancel_slow_streams(now)
@@ -276,12 +274,8 @@ class Supervisor:
                 worker.kill_hung(
                     f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})"
                 )
-            elif (
-                worker.in_flight
-                and worker.state in (READY, RETIRING)
-                and now - self._oldest(worker) > (self._longest(worker) + self.settings.kill_grace)
-            ):
-                worker.kill_hung(f"was killed: one call ran longer than {self._longest(worker):g} s")
+            elif worker.in_flight and worker.state in (READY, RETIRING) and (limit := self._overrun(worker, now)):
+                worker.kill_hung(f"was killed: one call ran longer than {limit:g} s")
             elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
                 # It has answered all its calls and does not end: something of the script keeps it.
                 if not worker.in_flight:
@@ -295,20 +289,21 @@ class Supervisor:
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
 
-    def _longest(self, worker: Worker) -> float:
-        """How long the calls of a worker may run: a job may have a limit of its own."""
-        limits = (call.run_limit for call in worker.in_flight.values())
-        return max(limits, default=0.0) or self.settings.effective_run_timeout
-
-    def _oldest(self, worker: Worker) -> float:
+    def _overrun(self, worker: Worker, now: float) -> float:
+        """The limit that a call of a worker has passed, and the grace with it; 0: none has."""
+        # A job may have a limit of its own, which says nothing about the calls beside and behind it.
+        begun = list(itertools.islice(worker.in_flight.values(), max(1, worker.begun)))
+        limits = [call.run_limit or self.settings.effective_run_timeout for call in begun]
         if worker.slots > 1:
-            return min(call.dispatched for call in worker.in_flight.values())
-        return worker.busy_since
+            runs = zip((call.dispatched for call in begun), limits, strict=True)
+        else:
+            runs = zip((worker.busy_since,), (max(limits),), strict=True)
+        return max((limit for since, limit in runs if now - since > limit + self.settings.kill_grace), default=0.0)
 
     # Deaths
 
     def on_death(self, worker: Worker) -> None:
-        """Decide what becomes of the calls of a dead worker, and start another. Its process has been waited for."""
+        """Decide about the calls of a dead worker, and start another. Its process has been waited for."""
         if worker in self.workers:
             self.workers.remove(worker)
         # It has been waited for, or was on a node, which shares no memory with this machine: it can write no more.
@@ -334,7 +329,7 @@ class Supervisor:
         self.metrics.restarts[worker.reason] += 1
         if not obituary.is_expected(worker):
             self._retain(asyncio.get_running_loop().create_task(self._report(worker, lost)))
-        # The script had this very process: there is none to start again.
+        # The script ran in this process: there is no other to start again.
         if self.launcher.inline is not None:
             self.engine.load_failed(obituary.load_error(worker, self.package))
             return
@@ -368,7 +363,7 @@ class Supervisor:
     def _replace_dead(self, worker: Worker, culprit: bool) -> None:
         """Start a successor of a dead worker, at once or later, unless there is one already."""
         if self._is_succeeded(worker) or len(self.present()) >= self.wanted:
-            # A successor that still loads is no longer in waiting: it takes the place of the dead one.
+            # A successor that still loads takes the place of the dead worker at once: `present` counts it from now on.
             for successor in self.workers:
                 if successor.predecessor is worker:
                     successor.predecessor = None
@@ -399,7 +394,11 @@ class Supervisor:
     def _respawn(self, index: int) -> None:
         # During the delay the server may have begun to stop, or the pool may have shrunk.
         if not self.stopping and len(self.present()) < self.wanted:
-            self._spawn(index)
+            if any(worker.index == index for worker in self.workers):
+                # Scaled meanwhile: a further worker has got this index.
+                self._spawn_more(1)
+            else:
+                self._spawn(index)
 
     # State
 

@@ -1,7 +1,7 @@
 """The thread that owns all jobs: it takes commands, does a group of them in one transaction, and reports once.
 
-The loop puts commands and goes on: it never waits for a disk. While the thread syncs one group, the next gathers, so
-groups need no timer. One thread with one connection: nothing is ever locked, and the log can always shrink.
+The loop puts commands and goes on: it never waits for a disk. While the thread syncs one group, the next group gathers,
+so groups need no timer. There is one thread with one connection: nothing is ever locked, and the log can always shrink.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JobStore:
         self.durable = path is not None
         self.limits = limits
         self.now = SteadyClock().now
-        """The time by which all that is stored is due."""
+        """The clock by which stored jobs are due."""
         self.counts: Counter[tuple[str, int]] = Counter()
         """Jobs by model and state, as of the last commit."""
         self.jobs = self.bytes = 0
@@ -80,7 +80,7 @@ class JobStore:
     # The caller's side
 
     def open(self) -> list[str]:
-        """Open the folder and start the thread. What was lost, in sentences for the log. Raises StartError."""
+        """Open the folder and start the thread. Returns the losses, in sentences for the log. Raises StartError."""
         if self.folder is None:
             opened = database.in_memory()
         else:
@@ -130,7 +130,7 @@ class JobStore:
         self._queue.put(StoreCommand(name, arguments, then, reads=True))
 
     def close(self) -> None:
-        """Finish what was put, close the database and let the folder go."""
+        """Finish the commands that were put, close the database and release the folder."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -138,7 +138,7 @@ class JobStore:
 
     @property
     def trouble(self) -> str:
-        """Why no job is accepted now; empty: jobs are."""
+        """Why no job is accepted now; empty: jobs are accepted."""
         if self.failures >= MOST_FAILURES:
             return "the disk of jobs fails"
         return "the disk of jobs is full" if self.folder is not None and self.folder.low else ""
@@ -152,7 +152,7 @@ class JobStore:
             reports: list[Report] = []
             writes: list[StoreCommand] = []
             for command in group:
-                # A query sees what was put before it: the commands before it are committed first.
+                # A query must see the commands that were put before it: they are committed first.
                 if not command.reads:
                     writes.append(command)
                     continue
@@ -193,11 +193,14 @@ class JobStore:
             return getattr(self.tables.queries, command.name)(*command.arguments)
         except JobTrouble as trouble:
             return trouble
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:
+            # All jobs depend on this thread: it goes on, whatever one command meets.
+            if not isinstance(error, sqlite3.Error | OSError):
+                log.exception("the query %s of jobs failed", command.name)
             return JobTrouble(UNAVAILABLE, f"jobs cannot be read: {error}")
 
     def _write(self, commands: list[StoreCommand]) -> list[Report]:
-        """Do all in one transaction; where that fails, each alone, so that only the guilty one is refused."""
+        """Do all in one transaction. If that fails, do each alone, so that only the guilty command is refused."""
         began = time.monotonic()
         results, error = self._transaction(commands)
         full = error is not None and _is_full(error)
@@ -224,7 +227,7 @@ class JobStore:
         return JobTrouble(UNAVAILABLE, "jobs cannot be stored at the moment; try again later")
 
     def _make_space(self) -> None:
-        """Give the ballast up, and have the log begin anew after each commit: it would eat what the ballast frees."""
+        """Give up the ballast, and begin the log again after each commit: a growing log would take the freed space."""
         if self.folder is not None and not self.folder.low:
             log.error("--jobs %s: the disk is full; no job is accepted until there is space", self.folder.path)
             self.folder.drop_ballast()
@@ -246,13 +249,15 @@ class JobStore:
             tables.sync_names()
             committing = True
             tables.database.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:
+            if not isinstance(error, sqlite3.Error | OSError):
+                log.exception("storing jobs failed")
             with contextlib.suppress(sqlite3.Error):
                 if tables.database.in_transaction:
                     tables.database.execute("ROLLBACK")
             tables.restore(counted)
             if committing:
-                # In doubt: if only its sync failed, a crash now may yet bring the rows back, and they need their files.
+                # In doubt: perhaps only the sync failed. After a crash the rows may be there, and need their files.
                 self._doubtful += tables.made
             else:
                 for path in tables.made:
@@ -260,14 +265,15 @@ class JobStore:
             return [], error
         self.commits += 1
         self.failures = 0
-        # A later commit has taken the place of the doubtful one in the log.
+        # Only now. The rows of `gone` are removed for sure, and this commit has replaced the doubtful one in the log.
         for path in (*tables.gone, *self._doubtful):
             remove(path)
         self._doubtful = []
         return results, None
 
     def _publish(self) -> None:
-        """Let the loop see the counts of the last commit."""
+        """Show the counts of the last commit to the loop."""
+        # A copy, stored at once: the loop reads while this thread counts on.
         tables = self.tables
         self.counts, self.jobs, self.bytes = tables.counts.copy(), tables.jobs, tables.bytes
 

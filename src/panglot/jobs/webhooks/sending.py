@@ -1,4 +1,4 @@
-"""Telling receivers of webhooks what became of jobs, signed as Standard Webhooks 1.0.0 has it."""
+"""Telling receivers of webhooks about stored events of jobs, signed by Standard Webhooks 1.0.0."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from panglot_worker.net import urls
 from panglot_worker.net.hosts import AddressRefused, Allowed
 
 PAUSES = (5.0, 30.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0)
-"""Seconds before each further try: about 18 hours in all."""
+"""Seconds before each further attempt: about 18 hours in all."""
 TIMEOUT = 15.0
 AT_ONCE, AT_ONCE_OF_HOST = 16, 4
 LONGEST_ANSWER = 65536
@@ -33,7 +33,7 @@ GONE = 410
 
 log = logging.getLogger("panglot.jobs")
 MakeBody = Callable[[DueWebhook], Awaitable[bytes | None]]
-"""Makes the body of an event; None: the job is gone."""
+"""Makes the body of an event; None: the job was removed."""
 
 
 def refusal(url: str, allowed: tuple[str, ...]) -> str:
@@ -72,7 +72,7 @@ def signature(keys: list[bytes], name: str, timestamp: int, body: bytes) -> str:
 
 
 class WebhookSender:
-    """Sends the events that are due. A restart changes nothing: what is due, and when, is stored."""
+    """Sends the events that are due. They are stored with their times, so a restart changes nothing."""
 
     def __init__(self, board: JobBoard, allowed: tuple[str, ...], keys: list[bytes], make_body: MakeBody) -> None:
         self.board = board
@@ -87,7 +87,7 @@ class WebhookSender:
         self._tls: ssl.SSLContext | None = None
 
     def look(self) -> None:
-        """Send what is due, unless that is being done."""
+        """Send the events that are due, unless the store is being asked for them."""
         if not self._looking and self.board.is_used:
             self._looking = True
             self.board.store.read("due_webhooks", self.board.store.now(), 100, then=self._due)
@@ -137,13 +137,14 @@ class WebhookSender:
         await done
 
     async def post(self, event: DueWebhook, body: bytes) -> tuple[str, float]:
-        """What went wrong, and how long the receiver wants to be left alone; empty: it has the event."""
+        """Send an event once. Returns what went wrong, or "", and the seconds to wait that the receiver asks for."""
         try:
             target = urls.parse(event.url, Allowed(self.allowed))
             if not target.free:
                 return "--webhook-allow does not name it", 0.0
             async with asyncio.timeout(TIMEOUT):
                 addresses = await look_up(target.host, target.port)
+                # The checked address is used, and the name not looked up again: it may lead elsewhere by then.
                 urls.check_addresses(target, addresses)
                 connection = await connect(target, addresses[0], self._context())
                 try:
@@ -159,7 +160,7 @@ class WebhookSender:
         if 200 <= response.status <= 299:
             return "", 0.0
         given = response.retry_after
-        return str(response.status), min(float(given), 3600.0) if given.isdigit() else 0.0
+        return str(response.status), min(float(given), 3600.0) if given.isdecimal() else 0.0
 
     def _headers(self, event: DueWebhook, body: bytes) -> Mapping[str, str]:
         now = int(time.time())

@@ -1,6 +1,6 @@
-"""The keys of a server while it runs: who shows one, what it opens, and whether it is within its limits.
+"""The keys of a server while it runs: how a request's key is found, what it opens, whether it is within its limits.
 
-All of it happens on the event loop, so that nothing is locked. A secret is looked up by its digest: how long that takes
+All of it runs on the event loop, so nothing is locked. A secret is looked up by its digest: how long that takes
 tells nothing about secrets, and is the same for ten keys as for ten thousand.
 """
 
@@ -72,8 +72,12 @@ class KeyHolder:
 
     def change(self, key: Key) -> None:
         """Have other rights and limits from now on."""
+        # By the former rate, which the new key replaces below.
         if self.key is not None and key.rate != self.key.rate:
             self._refill(monotonic())
+        if self.key is not None and not self.key.burst:
+            # It had no rate: `tokens` has only gone down.
+            self.tokens = float(key.burst)
         self.key, self.tokens = key, min(self.tokens, key.burst) if key.burst else 0.0
         self.policy = policy_of(key)
         self._lines.clear()
@@ -120,7 +124,7 @@ class KeyHolder:
 
     @property
     def open_here(self) -> int:
-        """Those of `open` that this process has; with several fronts, the others have some too."""
+        """Those of `open` that this process has; with several fronts, other processes have the rest."""
         return self.open
 
     def refusal(self, wanted: Wanted) -> Fault | None:
@@ -147,7 +151,7 @@ class KeyHolder:
         return None
 
     def forbids(self, wanted: Wanted) -> Fault | None:
-        """Why this key does not reach something, however few requests it makes."""
+        """Why this key may not reach something, whatever its limits; None where it may."""
         key = self.key
         if key is None:
             return NO_TOKEN
@@ -159,7 +163,7 @@ class KeyHolder:
         return self.forbids_model(wanted.model) if wanted.model else None
 
     def forbids_model(self, name: str) -> Fault | None:
-        """Why this key does not reach a model."""
+        """Why this key may not reach a model; None where it may."""
         if self.key is None:
             return NO_TOKEN
         return None if self.key.reaches_model(name) else self._forbidden(f"may not use model '{name[:200]}'")
@@ -268,7 +272,7 @@ class Keys:
         return KeyChanges(len(by_name), added, changed, len(gone))
 
     def find(self, secret: bytes) -> KeyHolder | None:
-        """Who has this secret."""
+        """The holder of the key with this secret; None where there is none."""
         return self._by_digest.get(digest_of(secret)) if secret else None
 
     def named(self, name: str) -> KeyHolder | None:

@@ -25,6 +25,7 @@ from panglot.web.jobs.views import no_answer, route_of, to_json, view
 from panglot.web.pages.routes import jobs_page
 
 MOST_LISTED = 200
+MOST_DIGITS = 18
 BREATH = 0.1
 """Seconds between two events of progress."""
 QUIET = 15.0
@@ -115,8 +116,8 @@ async def retry(front: Front, request: Request) -> Response:
 async def listed(front: Front, request: Request) -> Response:
     """The newest jobs; a page for a browser, JSON otherwise."""
     query = request.query_params
-    state, before, limit = query.get("state", ""), query.get("before", "0"), query.get("limit", "50")
-    if (state and state not in STATES) or not before.isdigit() or not limit.isdigit():
+    state, before, limit = query.get("state", ""), _whole(query.get("before", "0")), _whole(query.get("limit", "50"))
+    if (state and state not in STATES) or before is None or limit is None:
         message = f"state is one of {', '.join(dict.fromkeys(STATES))}; before and limit are whole numbers"
         raise RouteRefused(Fault(400, "bad_query", message))
     if "text/html" in request.headers.get("accept", ""):
@@ -124,14 +125,19 @@ async def listed(front: Front, request: Request) -> Response:
     states = tuple(number for number, name in enumerate(STATES) if name == state)
     with refusing():
         board = _board(front)
-        most = max(1, min(int(limit), MOST_LISTED))
-        jobs = await board.listed(states, query.get("model", ""), int(before), most)
+        most = max(1, min(limit, MOST_LISTED))
+        jobs = await board.listed(states, query.get("model", ""), before, most)
         counts = dict.fromkeys(STATES, 0)
         for _, number, count in await board.counts():
             counts[STATES[number]] += count
     following = jobs[-1].job.seq if len(jobs) == most else None
     shown = {"jobs": [view(each) for each in jobs], "counts": counts, "durable": board.durable, "before": following}
     return Response(orjson.dumps(shown), media_type="application/json")
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that a client sends; None for anything else, and for more than a database can hold."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
 
 
 # Events
@@ -143,8 +149,9 @@ async def events(front: Front, request: Request) -> Response:
     given = request.headers.get("last-event-id", "")
     attempt, _, number = given.partition(".")
     begun_anew = bool(given) and attempt != str(state.job.attempts)
-    after = int(number) if number.isdigit() and not begun_anew else 0
+    after = 0 if begun_anew else _whole(number) or 0
     watching = contextlib.ExitStack()
+    # Not in the generator: a reader too many is refused before the answer begins.
     with refusing():
         changed = watching.enter_context(_board(front).watch(state.job.id))
     headers = {"cache-control": "no-store"}
@@ -184,6 +191,7 @@ async def _events(
                 attempt, sent = job.attempts, 0
             if (job.state, job.attempts) != shown:
                 shown = job.state, job.attempts
+                # The state of a job that has ended comes behind its parts.
                 if not job.is_ended or begun_anew:
                     yield _event("state", f"{attempt}.{sent}", view(current))
             if current.progress is not None and current.progress != progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, Sequence, Tuple
 from urllib.parse import parse_qsl
 
 from panglot_worker.bodies import jsontext, multipart
@@ -21,10 +21,13 @@ GRPC = b"application/grpc"
 JSON, FORM, URLENCODED = "application/json", "multipart/form-data", "application/x-www-form-urlencoded"
 INPUT, SEQUENCE = 3, 4
 """The fields of a PredictionsRequest that are the map of inputs, and the id of a sequence."""
+KEY, VALUE = 1, 2
+"""The fields of an entry of a map."""
 DESCRIBE = b"/describe"
 IN_SEQUENCE = b"/StreamPredictions2"
 NO_SEQUENCE = "no_sequence"
 """The end of a method whose messages name a sequence, and the code of the refusal of one that does not."""
+NO_REQUEST = "this is no PredictionsRequest: %s"
 
 
 class Incoming:
@@ -113,6 +116,7 @@ class Reader:
         try:
             return jsontext.loads(content, self.limits.json_depth)
         except jsontext.LongInteger:
+            # `json.loads` refuses the longest of them too, and such a body would pass as bytes below.
             raise
         except ClientError as refused:
             try:
@@ -124,10 +128,7 @@ class Reader:
 
 def _sequence(message: Body, is_needed: bool) -> str:
     """The id of the sequence that a PredictionsRequest is of; empty: of none. Raises ClientError."""
-    try:
-        sequences = [bytes(value) for number, _, value in protobuf.fields(memoryview(message)) if number == SEQUENCE]
-    except (ValueError, TypeError, IndexError) as error:
-        raise ClientError("this is no PredictionsRequest: %s" % error) from None
+    sequences = [bytes(value) for _, value in _contents(message, (SEQUENCE,))]
     if is_needed and not (sequences and sequences[-1]):
         raise ClientError("Parameter sequenceId is required.", code=NO_SEQUENCE)
     return sequences[-1].decode("utf-8", "replace") if sequences else ""
@@ -135,10 +136,22 @@ def _sequence(message: Body, is_needed: bool) -> str:
 
 def _inputs(message: Body) -> Iterator[Tuple[str, str, Body]]:
     """The inputs of a PredictionsRequest. Raises ClientError."""
+    for _, entry in _contents(message, (INPUT,)):
+        pair = dict(_contents(entry, (KEY, VALUE)))
+        try:
+            yield bytes(pair.get(KEY, b"")).decode("utf-8"), "", pair.get(VALUE, b"")
+        except UnicodeDecodeError as error:
+            raise ClientError(NO_REQUEST % error) from None
+
+
+def _contents(message: Body, wanted: Sequence[int]) -> Iterator[Tuple[int, memoryview]]:
+    """These fields of a message, all of which hold bytes. Raises ClientError where one holds anything else."""
     try:
-        for number, _, entry in protobuf.fields(memoryview(message)):
-            if number == INPUT:
-                pair = {key: value for key, _, value in protobuf.fields(entry)}
-                yield bytes(pair.get(1, b"")).decode("utf-8"), "", pair.get(2, b"")
-    except (ValueError, TypeError, AttributeError, IndexError) as error:
-        raise ClientError("this is no PredictionsRequest: %s" % error) from None
+        for number, kind, value in protobuf.fields(memoryview(message)):
+            if number in wanted:
+                # `bytes` of a number, which a client may put here, is so many zeros.
+                if kind != protobuf.LENGTH:
+                    raise protobuf.Malformed("field %d has the wire type %d" % (number, kind))
+                yield number, value
+    except (protobuf.Malformed, IndexError) as error:
+        raise ClientError(NO_REQUEST % error) from None
