@@ -1,4 +1,4 @@
-"""How much of an exception is reported and stored: a script may raise a whole body."""
+"""How much of an exception is reported and stored: its message may be a whole request body."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ LONGEST_MESSAGE = 8192
 LONGEST_TRACEBACK = 65536
 """Characters of an exception's message, and of its traceback."""
 SEE_LOG = "; the server's log says why"
-"""How a message for clients ends. The log itself leaves it out."""
+"""The end of a message for clients. The log leaves it out."""
 
 
 def clipped(text: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""What can go wrong around a script's call, and whose fault it is.
+"""The errors around a script's call, and who is to blame for each.
 
 Exception
 ├── ClientError   the request is wrong: 400 to 499, the message is sent to the client
@@ -57,7 +57,7 @@ class ClientError(Exception):
 class Interrupted(BaseException):
     """Nobody waits for this call any more, and the setting `on_leave` says that it ends: clean up, and let it pass.
 
-    No Exception: `except Exception` in a script is not meant for it.
+    Not an Exception, so that `except Exception` in a script lets it pass.
     """
 
 
@@ -95,7 +95,7 @@ class EncodeError(Exception):
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says, cut when that is long; its type where a script's exception fails even to say it."""
+    """The message of an exception, cut when it is long; its type where a script's exception cannot give its message."""
     try:
         return clipped(str(error), LONGEST_MESSAGE)
     except BaseException as failure:  # noqa: BLE001  __str__ of a script's exception raises anything
@@ -106,7 +106,7 @@ def message_of(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An exception's type, and what it says if it says anything."""
+    """An exception's type, and its message if it has one."""
     text = message_of(error)
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 

@@ -1,4 +1,4 @@
-"""The command line: options, and `commands/` with a file for each command. Errors become exit codes here alone."""
+"""The command line: options, and `commands/` with a file for each command. Only here errors become exit codes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def run(command: Any) -> None:
     from panglot.terminal.text import visible
 
     open_standard_files()
+    # The most special errors first: LoadError is a PanglotError, NoSuchOption a UsageError.
     try:
         command.main(standalone_mode=False)
     except LoadError as error:
@@ -46,7 +47,7 @@ def _unknown_option(error: object) -> str:
     context = getattr(error, "ctx", None)
     options = context.command.get_params(context) if context else []
     shown = [option for option in options if not getattr(option, "hidden", False)]
-    # Compared without the dashes, which would make any two options alike.
+    # Compared without the dashes: with them, any two options would look alike.
     words = [word for option in shown for word in (*option.opts, *option.secondary_opts) if word[:1] == "-"]
     bare = {word.lstrip("-"): word for word in words}
     meant = [bare[word] for word in difflib.get_close_matches(name.lstrip("-"), bare, n=2, cutoff=0.6)]

@@ -10,7 +10,7 @@ from panglot.settings import units
 
 
 def duration(least: float = 0.0) -> Callable[[str | float], float]:
-    """What reads a time of at least so many seconds: `30`, `30s`, `500ms` or `2m`."""
+    """A parser for a time of at least so many seconds: `30`, `30s`, `500ms` or `2m`."""
 
     def seconds(given: str | float) -> float:
         try:
@@ -25,7 +25,7 @@ def duration(least: float = 0.0) -> Callable[[str | float], float]:
 
 
 def size(least: int = 0) -> Callable[[str | int], int]:
-    """What reads a number of bytes that is at least so large: `1048576`, `64MiB` or `10MB`."""
+    """A parser for a size of at least so many bytes: `1048576`, `64MiB` or `10MB`."""
 
     def count(given: str | int) -> int:
         try:

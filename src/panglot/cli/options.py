@@ -30,16 +30,16 @@ from panglot.terminal.text import at_words, visible
 WITHOUT = "settings_without_options"
 """The attribute of a callback with the names of settings that get no option."""
 WORDS = "words_of_settings"
-"""The attribute of a callback with its own help for settings that mean something else to it."""
+"""The attribute of a callback with its own help for settings which have another meaning there."""
 SHOWN = "shown_groups"
 """The attribute of a callback with the groups of settings in its help; without it, all groups."""
 COMMON = ("host", "port", "workers", "device", "python", "max_batch", "timeout", "reload", "dev", "log_level")
 """The settings that most people look for, in the order of the help."""
 COMMON_HEADING = "Common settings"
 RANGE = re.compile(r"\s+\[[^\[\]]*x?[<>]=?[^\[\]]*\]$")
-"""What click adds to the help of a number with bounds."""
+"""The range that click adds to the help of a number with bounds."""
 PER_INPUT = {"timeout": "an input that has no answer by then has failed"}
-"""What a timeout means for a command without a server."""
+"""The help of a timeout for a command without a server."""
 NEGATIVE = re.compile(r"-\d+(\.\d+)?([eE][-+]?\d+)?")
 METAVARS = {
     "seconds": "TIME",
@@ -61,11 +61,11 @@ METAVARS = {
 class TakesInputs(click.Command):
     """A command with arguments of JSON: a negative number is an argument, not an option.
 
-    Its help says what an option is for; the range of a value is said in the error about a wrong value.
+    Its help leaves out the ranges of values: they are in the error about a wrong value.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words; a number that no option takes is an argument."""
+        """Parse the words. A number is an argument, unless it follows an option that takes a value."""
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         with_value = {name for option in options if not option.is_flag for name in option.opts}
         pairs = zip(["", *args], args, strict=False)
@@ -99,7 +99,7 @@ class Grouped(TakesInputs):
         words = getattr(self.callback, WORDS, {})
         if without is None:
             return []
-        # A platform's command may have an option that is called like a setting of another dialect.
+        # The command's own options win: a platform's command may have one with the name of another dialect's setting.
         own = {parameter.name for parameter in self.params}
         settings = {name: about for name, about in all_settings().items() if name not in without and name not in own}
         renamed = [about for about in settings.values() if about.metadata["formerly"]]
@@ -149,6 +149,7 @@ class OnPackage(Grouped):
     """A command that passes `arguments` to its callback: the words behind `--`, for the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Taken off before click sees them: it would mix the script's words with the command's own arguments.
         at = args.index("--") if "--" in args else len(args)
         ctx.params["arguments"] = tuple(args[at + 1 :])
         return super().parse_args(ctx, args[:at])
@@ -158,7 +159,7 @@ class OnPackage(Grouped):
 
 
 def _heading(about: Field[Any] | None) -> str:
-    """The heading of an option in the help: its group, and whether it is for the server or for each model."""
+    """The heading of an option in the help: the group of its setting, and its scope, the server or each model."""
     if about is None:
         return "Options"
     scope = "the whole server" if about.metadata["scope"] == SERVER else "each model"
@@ -166,7 +167,7 @@ def _heading(about: Field[Any] | None) -> str:
 
 
 def all_settings() -> dict[str, Field[Any]]:
-    """Every setting there is, those of all dialects included."""
+    """Every setting, also the settings of all dialects."""
     table = table_of(Settings)
     for dialect in dialects.known().values():
         table |= {name: about for name, about in dialects.own_settings(dialect).items() if name not in table}
@@ -177,10 +178,10 @@ def setting_options(
     function: Callable[..., Any], without: Collection[str] = (), shown: Collection[str] | None = None,
     words: Mapping[str, str] | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Give a command of the class `Grouped` one option per setting, except those it has options of its own for.
+    """Give a command of the class `Grouped` an option for each setting, but for the settings `without`.
 
-    Its help shows the common ones and the groups `shown`; all groups, where that is None. `words` are those of its help
-    for settings that mean something else to it.
+    Its help shows the common options and the groups `shown`; None: all groups. `words` has its own help for settings
+    which have another meaning there.
     """
     setattr(function, WITHOUT, frozenset(without))
     setattr(function, WORDS, words or {})
@@ -198,6 +199,7 @@ def _option(name: str, about: Field[Any], words: str | None = None, hidden: bool
     column = about.metadata
     hidden = hidden or bool(column["former"])
     if column["kind"] == "bool":
+        # None as the default: a switch that is not on the command line must not win over a file or a variable.
         words = f"{flag(name)}/--no-{name.replace('_', '-')}" if about.default else flag(name)
         return click.Option([words, name], is_flag=True, default=None, help=column["help"], hidden=hidden)
     metavar = column["metavar"] or ("|".join(column["choices"]) if column["choices"] else METAVARS[column["kind"]])
@@ -218,7 +220,7 @@ def _joined(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
 
 
 def _default(value: Any, kind: str) -> str:
-    """The default in brackets, with its unit; nothing where the help says enough."""
+    """The default in brackets, with its unit. Empty values have none: there the help tells the default, if need be."""
     return "" if value in ("", (), 0, 0.0, ANY, MISSING) else " " + f"[{show(value, kind)}]".replace(" ", "\u00a0")
 
 
@@ -245,9 +247,10 @@ def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...]
 
 
 def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[str, ...] = ()) -> ServingPlan:
-    """What a server is to serve: one package alone, or several models. Raises StartError."""
+    """The plan of a server: one package alone, or several models. Raises StartError."""
     flags = parse_flags(given)
     planner = planning.Planner(flags, os.environ)
+    # A name with = in it may be a path. Else it is NAME=PATH, a model among several.
     if len(words) == 1 and planner.folder is None and ("=" not in words[0] or Path(words[0]).exists()):
         package, resolved = resolve_package(words[0], given, arguments)
         refuse_useless(flags, [resolved.settings], are_several=False)
@@ -264,7 +267,7 @@ def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[st
 
 
 def chosen_form(form: str | None, as_json: bool) -> str | None:
-    """What --format says, or --json, which is short for one of its values."""
+    """The value of --format. --json stands for one of its values."""
     if as_json and form not in (None, "jsonl"):
         raise click.UsageError(f"--json and --format {form} do not go together")
     return "jsonl" if as_json else form
@@ -283,7 +286,10 @@ def warned(package: Package, resolved: Resolved, *notes: str) -> Package:
 
 
 def at_platform_address(resolved: Resolved, environ: Mapping[str, str], host: str) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with the platform's address where access is settled; and a note where it is not."""
+    """The settings with the platform's address, if there is a token or the user wants none; else a note about it.
+
+    An address that was given stays.
+    """
     settings = resolved.settings
     if resolved.sources["host"] != "default":
         return settings, ()

@@ -52,7 +52,7 @@ def is_stream(kind: str) -> bool:
 
 
 def _value(kind: str, response: httpx.Response) -> Any:
-    """The body by its type; of one that says it is JSON and is not, CallError is raised."""
+    """The value of a body, by its type. Raises CallError for a body that should be JSON and is not."""
     if kind.endswith("json"):
         try:
             return json.loads(response.content) if response.content else None
@@ -61,7 +61,7 @@ def _value(kind: str, response: httpx.Response) -> Any:
             raise CallError(f"the answer is no JSON: {error}", status=response.status_code, code="bad_answer",
                             request_id=about, body=response.content) from None  # fmt: skip
     if kind == "text/html":
-        # One platform calls its JSON so.
+        # One platform sends its JSON with this type.
         return _json_or_text(response.text)
     return response.text if kind.startswith("text/") else response.content
 
@@ -74,7 +74,7 @@ def _json_or_text(text: str) -> Any:
 
 
 def parser_of(response: httpx.Response) -> StreamParser | None:
-    """What makes values of the lines of a response; None for one that is read whole: an error, or no stream."""
+    """The parser for the lines of a stream; None for a response that is read whole: an error, or no stream."""
     kind = kind_of(response)
     return StreamParser(kind) if response.status_code < 400 and is_stream(kind) else None
 
@@ -95,7 +95,7 @@ class StreamParser:
         elif line.startswith("data:"):
             self.data.append(line[5:].removeprefix(" "))
         elif not line and self.data:
-            # An empty line ends an event. One that is cut off before it is dropped, as the standard wants.
+            # An empty line ends an event. An event that is cut off before this line is dropped, as in the standard.
             text = "\n".join(self.data)
             self.data.clear()
             yield _json_or_text(text)

@@ -96,7 +96,7 @@ class AsyncClient(CallerBase):
             while waiting:
                 yield await _result(waiting.popleft(), return_errors)
         finally:
-            # The caller may have stopped before the last answer.
+            # The caller may have stopped before the last answer: nobody would cancel the other calls.
             for task in waiting:
                 task.cancel()
 

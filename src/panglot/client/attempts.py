@@ -52,7 +52,7 @@ class Send:
     request: Outgoing
     seconds: float
     whole: bool
-    """Whether the body is read at once; where it is not, somebody reads it as it comes."""
+    """Whether the body is read at once; else the caller reads it as it comes, and closes the response."""
 
     def timeout(self, policy: CallPolicy) -> httpx.Timeout:
         return httpx.Timeout(self.seconds, connect=min(self.seconds, policy.connect_timeout))
@@ -66,10 +66,10 @@ class Pause:
 
 
 Outcome = httpx.Response | httpx.HTTPError | None
-"""What became of a Send; nothing becomes of a Pause."""
+"""The result of a Send; None for a Pause."""
 Result = TypeVar("Result")
 Steps = Generator[Send | Pause, Outcome, Result]
-"""What a client does, step by step, and what it then has. Whoever drives it sends and sleeps."""
+"""The steps of a client, and their result. Steps only say what to do: the client that drives them sends and sleeps."""
 
 
 def attempts(
@@ -88,6 +88,7 @@ def attempts(
         outcome = yield Send(Outgoing(request.method, request.path, headers, request.body), left, whole)
         if isinstance(outcome, httpx.Response) and outcome.status_code not in policy.too_busy:
             return outcome
+        # Not sooner than the server asks for.
         pause = max(next(pauses), _retry_after(outcome))
         again = clock() + pause
         gives_up = isinstance(outcome, UNREACHABLE) and again > began + policy.connect_timeout
@@ -111,7 +112,7 @@ def _is_unknown_name(error: BaseException | None) -> bool:
     """Whether the name of the host is unknown; then waiting does not help."""
     while error is not None:
         if isinstance(error, socket.gaierror):
-            # The resolver could not tell yet: then waiting may help.
+            # With EAI_AGAIN, the resolver has no answer yet, and waiting may help.
             return error.errno != socket.EAI_AGAIN
         error = error.__cause__ or error.__context__
     return False
@@ -124,7 +125,7 @@ def _retry_after(outcome: Outcome) -> float:
 
 
 def _pauses() -> Iterator[float]:
-    """Pauses that grow, each with a random part, so that many clients do not come back together."""
+    """Pauses that grow, each with a random part, so that many clients do not come back at the same moment."""
     pause = FIRST_PAUSE
     while True:
         yield pause * random.uniform(0.5, 1.0)  # noqa: S311  spreads retries

@@ -1,4 +1,4 @@
-"""What both clients do, as steps: which requests they send, in which order, and when they give up.
+"""The steps of both clients: which requests they send, in which order, and when they give up.
 
 The steps are generators. Nothing here sends or sleeps: `Client` and `AsyncClient` drive the steps, each in its own way.
 """
@@ -50,15 +50,15 @@ class CallerBase:
         )
 
     def _calling(self, given: Any, values: dict[str, Any], whole: bool = True) -> Steps[httpx.Response]:
-        """Have an input answered. Raises CallError, and ValueError for an input that cannot be sent."""
+        """Get the answer to an input. Raises CallError, and ValueError for an input that cannot be sent."""
         about = yield from self._learning()
         return (yield from self._sending(outgoing(about, given, values), whole))
 
     def _submitting(self, given: Any, values: dict[str, Any], key: str, webhook: str) -> Steps[str]:
-        """Have an input run as a job, and give the job's name. Raises CallError, and ValueError as `_calling`."""
+        """Submit an input as a job, and return the job's id. Raises CallError, and ValueError as `_calling`."""
         about = yield from self._learning()
         request = as_job(outgoing(about, given, values), key, webhook)
-        # Whatever the policy says: with a key the second request is the same job.
+        # Also where the policy forbids it: by its key, the second request is the same job.
         policy = dataclasses.replace(self._policy, retry=True)
         response = yield from attempts(request, policy, self._address.url, time.monotonic)
         return name_of(response)
@@ -68,8 +68,9 @@ class CallerBase:
 
     def _learning(self) -> Steps[About]:
         """Read what the server says about itself, once, as soon as its script is loaded. Raises CallError."""
-        # Two threads may both come here. They read the same documents, so it does no harm.
+        # Two threads may come here at the same time. They read the same documents, which does no harm.
         if self._about is None:
+            # Before the document: only a script that is loaded has told all about itself.
             yield from self._sending(READY)
             for document in self._address.documents:
                 response = yield from self._sending(document)
@@ -82,7 +83,7 @@ class CallerBase:
         return attempts(request, self._policy, self._address.url, time.monotonic, whole)
 
     def _request(self, step: Send) -> httpx.Request:
-        """What httpx sends for a step."""
+        """The request of httpx for a step."""
         request, timeout = step.request, step.timeout(self._policy)
         content = request.body or None
         made: httpx.Request = self._http.build_request(

@@ -1,4 +1,4 @@
-"""What a call raises when it has no good answer."""
+"""The error of a call without a good answer."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _why(error: BaseException) -> str:
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.errno:
-            # Errors of asyncio have other words; errors about unknown names have negative numbers.
+            # By the number: asyncio has other words than the system. Errors about unknown names have negative numbers.
             return os.strerror(inner.errno) if inner.errno > 0 else str(inner.strerror)
         inner = inner.__cause__ or inner.__context__
     return str(error) or type(error).__name__

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LONGEST_POLL = 20.0
 """Seconds that one request waits for the end of a job: proxies cut longer ones."""
 PAUSE = 0.5
-"""Seconds before events that broke off are read on."""
+"""Seconds before a stream of events that broke off is opened again."""
 ID = re.compile(r"/jobs/([0-9a-z]{26})$")
 
 
@@ -49,7 +49,7 @@ class EventReader:
 
     def __init__(self, last: str = "") -> None:
         self.last = last
-        """The id of the last event, behind which a further stream goes on."""
+        """The id of the last event. A further stream begins behind it."""
         self.ended = False
         self._fields: dict[str, str] = {}
 
@@ -71,7 +71,7 @@ class EventReader:
 
 
 def as_job(request: Outgoing, key: str, webhook: str) -> Outgoing:
-    """The request that has an input run as a job. The key makes a repeat of it the same job."""
+    """The request that makes a job of an input. By its key, a repeat of the request is the same job."""
     headers = {**request.headers, "prefer": "respond-async", "idempotency-key": key or secrets.token_hex(16)}
     if webhook:
         headers["job-webhook"] = webhook
@@ -94,7 +94,7 @@ class JobSteps:
 
     def __init__(self, name: str, policy: CallPolicy, url: str) -> None:
         self.path = f"/jobs/{name}"
-        # To ask twice does no harm.
+        # Reading a job twice does no harm.
         self.policy = dataclasses.replace(policy, retry=True)
         self.url = url
 
@@ -103,7 +103,8 @@ class JobSteps:
         return attempts(request, policy, self.url, time.monotonic, whole=not path.endswith("/events"))
 
     def state(self, method: str = "GET", wait: float = 0.0) -> Steps[dict[str, Any]]:
-        """The job as it is, or once it has ended if that comes within `wait` seconds. Raises CallError."""
+        """The job as it is now, or at its end, if the end comes within `wait` seconds. Raises CallError."""
+        # The server waits too: this must not make the request seem late.
         policy = dataclasses.replace(self.policy, timeout=self.policy.timeout + wait)
         headers = {"prefer": f"wait={max(1, int(wait))}"} if wait else {}
         value: dict[str, Any] = answer_of((yield from self._sending(method, self.path, policy, **headers))).value
@@ -119,12 +120,12 @@ class JobSteps:
                 break
             if left <= 0:
                 raise TimeoutError(f"the job {job['id']} is {job['state']} after {timeout:g} s")
-        # The answer is the script's, whatever its status: it does not say that the server is too busy.
+        # Every status is one of the script's answer: 503 does not mean here that the server is too busy.
         policy = dataclasses.replace(self.policy, too_busy=())
         return (yield from self._sending("GET", f"{self.path}/result", policy))
 
     def events(self, reader: EventReader, first: bool) -> Steps[httpx.Response]:
-        """The stream of events, from the beginning or behind the last one read. Raises CallError."""
+        """The stream of events, from the beginning or behind the last event that was read. Raises CallError."""
         if not first:
             yield Pause(PAUSE)
         reader.begin_anew()

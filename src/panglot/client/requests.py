@@ -1,4 +1,4 @@
-"""Requests made of inputs, as the dialect of the server wants them."""
+"""Requests made of inputs, in the form of the server's dialect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING = object()
 
 
 class Address:
-    """Where a server is: `http://host:port`, with a path or without, or `unix:` and the path of a socket."""
+    """The address of a server: `http://host:port`, with a path or without, or `unix:` and the path of a socket."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.url = url
@@ -37,7 +37,7 @@ class Address:
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def described(self, document: Outgoing, response: httpx.Response, dialect: str, field: str) -> About:
-        """What the server's document says about it. Of a server that is not Panglot only the given path is known."""
+        """The server's description in its document. Of a server that is not Panglot, only the given path is known."""
         if response.status_code == 401:
             message = f"{self.url} wants a token: give token=..., or set PANGLOT_TOKEN"
             raise CallError(message, status=401, code="unauthorized")
@@ -52,7 +52,7 @@ class Address:
 
 
 READY = Outgoing("GET", "/v2/health/ready", {})
-"""Answered 503 until the script is loaded: only then is everything known about it."""
+"""The answer is 503 until the script is loaded. Only then everything is known about it."""
 NOT_FOUND = 404
 
 
@@ -82,7 +82,7 @@ def as_given(given: Any, values: dict[str, Any]) -> Given:
 
 
 def _with_files(value: Any) -> Any:
-    """The value with bytes and open files in it as files in memory."""
+    """The value, in which files in memory replace bytes and open files."""
     if isinstance(value, bytes | bytearray | memoryview):
         return Content("", bytes(value))
     if isinstance(value, dict):

@@ -119,9 +119,9 @@ def in_order(
     function: Callable[[Any], Any], inputs: Iterable[Any], concurrency: int, return_errors: bool,
     leave: Callable[[], None] = lambda: None,
 ) -> Iterator[Any]:  # fmt: skip
-    """What the function makes of each input, in their order, with at most `concurrency` of them in work.
+    """The function's result for each input, in their order. At most `concurrency` inputs are in work at once.
 
-    `leave` is called when there are no more results to come, before those in work are waited for.
+    `leave` is called at the end, also at an early one, before the wait for inputs that are still in work.
     """
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(concurrency, "panglot-client") as threads:
@@ -133,7 +133,7 @@ def in_order(
             while waiting:
                 yield _result(waiting.popleft(), return_errors)
         finally:
-            # The caller may have stopped early. Calls that run already are waited for when the pool closes.
+            # The caller may have stopped early. The pool waits for running calls when it closes: `leave` can end them.
             leave()
             for future in waiting:
                 future.cancel()

@@ -52,7 +52,7 @@ def find(name: str) -> Dialect:
 
 
 def fallback() -> Dialect:
-    """The dialect that takes what no other recognises, and says what is missing instead of saying no."""
+    """The dialect that is tried last. Its detector says what a path lacks, where the other detectors return None."""
     return next(dialect for dialect in known().values() if _says(dialect, "FALLBACK"))
 
 
@@ -75,6 +75,7 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     if not (path.is_file() or path.is_dir()):
         raise StartError("this is neither a file nor a folder", file=str(path), fix="name a package")
     where = path.resolve()
+    # First of all: a detector, also the one that is forced, gets the folder and never the archive.
     ending = _archive_ending(where)
     if ending:
         return _in_archive(where, ending, dialect, given)
@@ -84,10 +85,10 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     others = [candidate for candidate in known().values() if candidate.name != last.name]
     modest = [candidate for candidate in others if _says(candidate, "YIELDS")]
     recognised = _recognised([candidate for candidate in others if candidate not in modest], where, given or {})
-    # Modest dialects are asked only now: weights beside a script belong to the script.
+    # Only now: a model file beside a script holds the weights of this script, and is no package itself.
     recognised = recognised or _recognised(modest, where, given or {})
     if len(recognised) > 1:
-        # A setting that packages of one dialect alone have says which is meant.
+        # A setting that only one of the dialects has decides between them.
         meant = [package for package in recognised if _has_own(package.dialect, given or {})]
         recognised = meant if len(meant) == 1 else recognised
     if len(recognised) > 1:
@@ -101,7 +102,7 @@ def _has_own(dialect: str, given: Mapping[str, Any]) -> bool:
 
 
 def _archive_ending(path: Path) -> str:
-    """The ending that says that a path is an archive, such as `.tar.gz`; empty: it is none."""
+    """The ending of an archive, such as `.tar.gz`; empty for a path that is no archive."""
     if path.suffix == ".py" or not path.is_file():
         return ""
     endings = (ending for ending in archive_endings() if path.name.lower().endswith(ending))
@@ -109,7 +110,7 @@ def _archive_ending(path: Path) -> str:
 
 
 def archive_endings() -> tuple[str, ...]:
-    """The endings of files that are unpacked: those that every dialect has, and those of single ones."""
+    """The endings of files that are unpacked: the common ones, and the ones that a single dialect adds."""
     return (*ARCHIVES, *(ending for dialect in known().values() for ending in _endings(dialect)))
 
 
@@ -123,15 +124,15 @@ def _in_archive(path: Path, ending: str, dialect: str, given: Mapping[str, Any] 
     from panglot.packages import archive_cache
 
     folder = archive_cache.unpacked(path)
-    # An ending that one dialect alone has says what is in the archive, or should be.
+    # An ending of one dialect alone decides: without a package of this dialect in it, the archive is refused.
     owners = [name for name, known_one in known().items() if ending in _endings(known_one)]
     try:
         package = discover(folder, dialect or (owners[0] if len(owners) == 1 else ""), given)
     except StartError as error:
-        # The folder is nobody's: users know the archive, and what is in it.
+        # Users know the archive and its contents, but not the folder it was unpacked to.
         error.file = error.file.replace(str(folder), str(path), 1)
         raise
-    # The folder is named by a digest, which nobody wants for the name of a model.
+    # The folder is named by a digest, which is no name for a model.
     name = path.name[: -len(ending)] or path.name if package.name == folder.name else package.name
     return dataclasses.replace(package, name=name, archive=path, unpacked=folder)
 
@@ -166,7 +167,7 @@ def _insist(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package:
 
 
 def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ()) -> Package:
-    """The package with what the settings and the command line say about it. Raises StartError."""
+    """The package, completed by its settings and by the arguments for its script. Raises StartError."""
     package = dataclasses.replace(package, arguments=(*package.arguments, *arguments))
     own = getattr(find(package.dialect).load("detect"), "arrange", None)
     arranged: Package = own(package, settings) if own is not None else package
@@ -174,7 +175,7 @@ def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ())
 
 
 def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
-    """A package as it is among these models, each with its name and version. Raises StartError if it cannot be."""
+    """The package, completed by the other models of the server, each with its name and version. Raises StartError."""
     own = getattr(find(package.dialect).load("detect"), "join", None)
     joined: Package = own(package, models) if own is not None else package
     return joined
@@ -200,7 +201,7 @@ def _tables(dialect: Dialect) -> tuple[str, ...]:
 
 
 def scope(name: str = "") -> SettingsScope:
-    """Which settings packages of a dialect may have; without a name, those that all packages have."""
+    """The settings that packages of a dialect may have; without a name, the settings that all packages have."""
     chosen = find(name) if name else None
     mine = {*own_settings(chosen), *_tables(chosen)} if chosen else set()
     others: dict[str, list[str]] = {}
@@ -214,7 +215,10 @@ def scope(name: str = "") -> SettingsScope:
 def resolve(
     package: Package, flags: Mapping[str, Any], environ: Mapping[str, str], shared: Path | None = None
 ) -> Resolved:
-    """The settings of a package; `shared` is a file for several, which its own may change. Raises StartError."""
+    """The settings of a package. `shared` is a file for several packages; the package's own file wins over it.
+
+    Raises StartError.
+    """
     return resolving.resolve(flags, environ, package.config, package.defaults, scope(package.dialect), shared)
 
 
@@ -240,7 +244,7 @@ def run_to_its_end(package: Package, settings: Settings) -> int:
 
 
 def looks_for() -> str:
-    """What each dialect looks for, a row each, for the message about a folder that is no package."""
+    """For the message about a folder that is no package: a row for each dialect, with the files it looks for."""
     wide = max(map(len, known()))
     texts = {name: str(dialect.load("detect").LOOKS_FOR) for name, dialect in known().items()}
     under = " " * (wide + 4)

@@ -3,7 +3,8 @@
 A dialect is a folder of modules. Two are required, the rest are optional:
 
     detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings); FALLBACK: tried last;
-                   YIELDS: tried only for what no other recognises, such as files that are weights beside a script;
+                   YIELDS: tried only where no other dialect recognises the path, because its files are often the
+                   weights of another dialect's script;
                    ARCHIVES: endings of archives beside .zip and .tar.gz; `detect` gets the folder they are unpacked in
     contract.py    contract(package, settings)
     request.py     make_request(about, given); example(about, folder)
@@ -12,8 +13,9 @@ A dialect is a folder of modules. Two are required, the rest are optional:
     templates.py   TEMPLATES, by name; the first is the default of `panglot new`
     alone.py       run(package, settings), for packages that serve nothing
 
-Each is imported only when it is needed. Its other half runs in the worker: `panglot_worker/dialects/<name>/` for ours,
-the folder `worker` inside of it for one that another distribution brings.
+Each module is imported only when it is needed. The other half of a dialect runs in the worker. It is the folder
+`panglot_worker/dialects/<name>/` for a dialect of Panglot, and `worker` inside the dialect's own folder for a dialect
+that another distribution brings.
 """
 
 from __future__ import annotations
@@ -62,9 +64,9 @@ class Template:
     call: str
     """A curl line; {folder} stands for the package, and {name} for the name it is served under."""
     prepare: str = ""
-    """What to run before the package is served, likewise."""
+    """The command to run before the package is served, with the same {folder}."""
     package: str = ""
-    """The folder inside that is served, where that is not the whole."""
+    """The folder to serve, inside the package's folder; empty: the whole."""
     title: str = ""
     """What the package is, for the list of `panglot new` and as the title of its README."""
     sends: str = ""
@@ -76,7 +78,7 @@ class Template:
     installs: str = ""
     """What to install, where no requirements.txt says it."""
     card: str = ""
-    """What its README begins with, where the platform reads that."""
+    """The first lines of its README, for platforms that read them."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Dialect:
     module: str
     folder: Path
     brought_by: str = ""
-    """The distribution it comes from, where that is not ours."""
+    """The distribution that brings it; empty for a dialect of Panglot."""
 
     def has(self, module: str) -> bool:
         """Whether the dialect provides a module, such as `request`, without importing it."""
@@ -105,7 +107,8 @@ class Dialect:
         return Path(panglot_worker.__path__[0]).resolve() / "dialects" / self.name
 
     def platform_folders(self) -> list[Path]:
-        """The folders of modules that its scripts import: those that always win, then those that never do."""
+        """The folders of modules that its scripts import: first the one that wins over the environment, then the one
+        that the environment wins over."""
         folders = (self.worker_half / "platform" / kind for kind in ("always", "fallback"))
         return [folder for folder in folders if folder.is_dir()]
 
@@ -116,7 +119,7 @@ class Dialect:
         return file if file.is_file() else None
 
     def unusable(self, why: str) -> StartError:
-        """The error that says why it cannot be used, for its author."""
+        """The error for the author of a dialect that cannot be used."""
         return _unusable(self.name, self.brought_by, why)
 
     @property
@@ -129,6 +132,7 @@ class Dialect:
 def from_module(name: str, module: str, brought_by: str) -> Dialect:
     """The dialect that a distribution names by its entry point, checked. Raises StartError."""
     try:
+        # Imports the packages above a dotted name, and nothing of the dialect itself.
         spec = importlib.util.find_spec(module)
     except ImportError as error:
         raise _unusable(name, brought_by, f"{module} cannot be imported: {error}") from None
@@ -148,7 +152,7 @@ def _unusable(name: str, brought_by: str, why: str) -> StartError:
 
 
 def check(dialect: Dialect) -> list[str]:
-    """What is wrong with the shape of a dialect. Read from its files: nothing of it is imported."""
+    """What is wrong with the shape of a dialect. Its files are read; nothing is imported."""
     problems = []
     for name, shape in MODULES.items():
         if dialect.has(name):
@@ -172,6 +176,7 @@ def _check_module(dialect: Dialect, name: str, shape: ModuleShape) -> list[str]:
         node = bound.get(function, None) if function in bound else ...
         if node is ...:
             problems.append(f"must define {function}")
+        # A function that comes by an import or an assignment counts as right: its arguments are not in this file.
         elif isinstance(node, ast.FunctionDef) and not _takes(node.args, fewest, most):
             wanted = counted(most, "argument") if fewest == most else f"{fewest} or {most} arguments"
             problems.append(f"line {node.lineno}: {function}({ast.unparse(node.args)}) must take {wanted}")

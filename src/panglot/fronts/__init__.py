@@ -1,1 +1,1 @@
-"""Several fronts for one server: a parent accepts the connections, and each front has its share of the workers."""
+"""Several fronts for one server: a parent accepts connections and gives them to fronts, which share the workers."""

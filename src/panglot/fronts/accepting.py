@@ -20,9 +20,9 @@ from panglot.web.stop_accepting import DROP_ALL, SO_ATTACH_FILTER
 AT_ONCE = 64
 """Connections that are accepted before signals and deaths are looked at."""
 PAUSE = 0.005
-"""Seconds until a connection is offered again that no front could take."""
+"""Seconds until a connection is offered again, after no front could take it."""
 NO_FILES = 0.1
-"""Seconds without accepting when the process has no descriptor left."""
+"""Seconds without accepting after the process had no descriptor left."""
 
 log = logging.getLogger("panglot")
 
@@ -45,10 +45,10 @@ class Accepting:
         self._listens = False
         self._ended = self._pausing = False
         self._waiting: tuple[int, socket.socket] | None = None
-        """A connection that no front could take yet; no further one is accepted before it is given."""
+        """A connection that no front could take yet. No further connection is accepted before it is given away."""
 
     def look(self) -> None:
-        """Accept connections while a front takes them; else they wait in the kernel."""
+        """Accept connections while a front takes them. Otherwise they wait in the kernel."""
         takes = bool(by_preference(self._rows, _now_ms())) and self._waiting is None
         takes = takes and not self._ended and not self._pausing
         if takes == self._listens:
@@ -81,9 +81,10 @@ class Accepting:
     def _give(self, listener: int, connection: socket.socket) -> bool:
         for index in by_preference(self._rows, _now_ms()):
             front = self._fronts[index]
-            # Counted first: the front may count the connection out before `give` returns.
+            # Counted first: the front may have closed the connection, and counted it out, before `give` returns.
             front.row[GIVEN] += 1
             if front.channel is not None and front.channel.give(listener, connection):
+                # This closes the parent's copy. The packet, and then the front, hold the connection open.
                 connection.close()
                 return True
             front.row[GIVEN] -= 1
@@ -109,7 +110,9 @@ class Accepting:
         self.look()
 
     def end(self) -> None:
-        """Refuse new connections, and give away those that the kernel has accepted for us."""
+        """Refuse new connections, and give away the connections that the kernel has accepted already."""
+        # First: the filter drops new handshakes, so that the loop below comes to an end. A closed socket would reset
+        # the connections that wait in it.
         for sock in self._sockets:
             with contextlib.suppress(OSError):
                 program = ctypes.create_string_buffer(DROP_ALL)
@@ -127,7 +130,7 @@ class Accepting:
             sock.close()
 
     def close_inherited(self) -> None:
-        """In a process that was just forked: close the connection that waits. A front closes the listening sockets."""
+        """In a process that was just forked: close the connection that waits. `GivenConnections` closes the sockets."""
         if self._waiting is not None:
             self._waiting[1].close()
 

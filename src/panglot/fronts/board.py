@@ -1,4 +1,4 @@
-"""Figures that the parent and all fronts of a server see without a message: memory with one row for each front."""
+"""Figures that the parent and all fronts share without messages, in memory with one row for each front."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from panglot.fronts.sleep.board import SleepBoard
 GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED, JOBS = range(11)
 """The cells of a front's row.
 
-GIVEN: connections that the front was given. The parent alone writes it, and RESTARTS; the front alone all others.
+GIVEN: connections that the front was given. Only the parent writes GIVEN and RESTARTS, only the front all others.
 CLOSED: connections among these that have ended.
 ACCEPTING: 1 while the front takes connections.
 READY: 1 while every model of the front has been loaded.
 BEAT: when the loop of the front last turned, in milliseconds of the monotonic clock.
 LOAD: thousandths of its time that the front was at work.
 MEMORY: bytes that its requests use.
-LENT: calls that it, and those that had its index before, have lent to other fronts so far.
+LENT: calls that this front, and fronts that had its index before, have lent to other fronts so far.
 RESTARTS: how often a front of this index was forked because the one before had died.
-BORROWED: calls of other fronts that it, and those before it, have run so far.
-JOBS: 1 once the server has had a job; of the front that stores them alone.
+BORROWED: calls of other fronts that it, and the fronts before it, have run so far.
+JOBS: 1 once the server has had a job. Only the front that stores jobs uses it.
 """
 FREE, WAITING, QUEUED, QUEUED_BYTES, JOBS_FREE, JOBS_CAPACITY, LENDS = range(7)
 """The cells of a model's row in a front.
 
-FREE: calls that could begin there at once. The front writes it; whoever lends to the front lowers it. An update that is
-lost in between costs a call a place in another queue.
+FREE: calls that could begin there at once. The front writes it, and each front that lends to it lowers it. When two
+writes meet and one is lost, a call waits in another queue than it would have.
 WAITING: calls that wait there, and are worth lending.
 QUEUED, QUEUED_BYTES: all calls that wait there, and their bytes.
 JOBS_FREE: jobs that could begin there, or wait there for credit. Lowered as FREE is.
-JOBS_CAPACITY: jobs that it can have at a time, those included that follow.
+JOBS_CAPACITY: jobs that it can have at a time: jobs that run, and jobs that wait in workers to follow them.
 LENDS: 1 while the front may lend calls of the model.
 """
 CELLS = 16
@@ -39,10 +39,10 @@ CELLS = 16
 
 
 class Board:
-    """Made before the fronts are forked. What a process reads of other rows may be a moment old.
+    """Made before the fronts are forked. The figures of other processes may be a moment old.
 
-    No lock guards it: every cell has one writer, and a store of 64 aligned bits is never seen by halves. So it carries
-    hints and sums; nothing is decided by it that must not be wrong by a few calls for a moment.
+    No lock guards it: every cell but FREE and JOBS_FREE has one writer, and nobody sees half of a store of 64 aligned
+    bits. So it carries hints and sums: each decision by it may be wrong by a few calls for a moment.
     """
 
     def __init__(self, fronts: int, models: int = 1) -> None:
@@ -63,7 +63,7 @@ class Board:
         return BoardRow(self.cells, CELLS * (self.fronts * (1 + slot) + front))
 
     def clear(self, front: int) -> None:
-        """Begin anew, for the successor of a front that has ended. What it has counted stays."""
+        """Set the rows of a front to 0 for its successor, but for the counters of all fronts of this index."""
         for row in (self.row(front), *(self.model_row(front, slot) for slot in range(self.models))):
             for cell in range(CELLS):
                 if cell not in (LENT, RESTARTS, BORROWED):
@@ -94,5 +94,5 @@ class BoardRow:
 
     @property
     def connections(self) -> int:
-        """Connections that the front was given and that have not ended, those on their way to it included."""
+        """Connections that the front was given and that have not ended, also while they are on their way to it."""
         return self[GIVEN] - self[CLOSED]

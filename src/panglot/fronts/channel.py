@@ -1,4 +1,4 @@
-"""The socket between the parent and one front: messages both ways, and connections from the parent to the front."""
+"""The socket between the parent and one front. Messages go both ways, connections from the parent to the front."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from panglot.fronts.messages import Meet, Message, decoded, encoded
 
 LARGEST = 1 << 19
-"""Bytes of the longest message: a traceback is clipped to 64 KiB, which JSON may write six times as long."""
+"""Bytes of the longest message: a traceback has at most 64 KiB, and JSON may make it six times as long."""
 AT_ONCE = 16
-"""Messages and connections that are received before the rest of the process has its turn."""
+"""Messages and connections that are received in one go; then the rest of the process has its turn."""
 FILE_BYTES = 4
 SPACE = socket.CMSG_SPACE(FILE_BYTES)
 """Bytes of one file descriptor that travels with a message, and of the space that it takes."""
@@ -30,7 +30,7 @@ class GivenConnection(NamedTuple):
 
 
 class LostConnection(NamedTuple):
-    """A connection that the kernel has closed on its way: the front had no file descriptor left for it."""
+    """A connection that the kernel has closed on its way, because the front had no file descriptor left for it."""
 
     listener: int
 
@@ -50,7 +50,7 @@ class ChannelClosed(Exception):
 
 
 class Channel:
-    """One end. Nothing here waits: what the other side does not take yet is sent by `flush`."""
+    """One end. Nothing here waits: messages that the other side does not take yet are sent by a later `flush`."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -64,7 +64,7 @@ class Channel:
 
     @classmethod
     def pair(cls) -> tuple[socket.socket, socket.socket]:
-        """Two connected sockets. Packets keep their borders, so that a connection travels with its own byte."""
+        """Two connected sockets. Packets keep their borders, so that each connection travels with a byte of its own."""
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def send(self, message: Message) -> None:
@@ -77,12 +77,12 @@ class Channel:
         self.flush()
 
     def send_at_once(self, message: Message) -> None:
-        """Send a message, and wait for that: for the last words of a process."""
+        """Send a message, and wait until it is sent: the last message of a process."""
         self.sock.setblocking(True)
         self.send(message)
 
     def flush(self) -> bool:
-        """Send what waits; True when nothing does any more."""
+        """Send the messages that wait; True when none waits any more."""
         while self._unsent:
             data, link = self._unsent[0]
             try:
@@ -90,22 +90,23 @@ class Channel:
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError:
-                # The other side is gone. Whoever waits for its death acts on that.
+                # The other side is gone. The parent learns of a death by the pidfd, a front by reading.
                 self._discard()
                 return True
             self._unsent.popleft()
             if link is not None:
+                # The packet holds the file open until it is received.
                 link.close()
         return True
 
     def give(self, listener: int, connection: socket.socket) -> bool:
-        """Pass a connection on; False when the other side has too many unread ones, or is gone."""
+        """Pass a connection on; False when the other side has too many unread packets, or is gone."""
         if self._unsent:
-            # Never overtakes a message: a front that was told to drain expects no further connection.
+            # A connection never overtakes a message: after `Drain` a front expects no further connection.
             return False
         file = connection.fileno().to_bytes(FILE_BYTES, sys.byteorder)
         try:
-            # Not `socket.send_fds`, which costs twice as much: this is the most frequent thing that a parent does.
+            # Not by `socket.send_fds`, which costs twice as much: a parent does nothing else as often.
             self.sock.sendmsg((bytes((listener,)),), ((socket.SOL_SOCKET, socket.SCM_RIGHTS, file),), GIVE)
         except OSError:
             return False
@@ -118,7 +119,7 @@ class Channel:
         self._unsent.clear()
 
     def received(self) -> Iterator[Received]:
-        """What has come. Raises ChannelClosed at the end of the stream, ValueError for what is no message."""
+        """What has come. Raises ChannelClosed at the end of the stream, ValueError for a packet that is no message."""
         for _ in range(AT_ONCE):
             try:
                 count, ancillary, _, _ = self.sock.recvmsg_into((self._buffer,), SPACE, socket.MSG_CMSG_CLOEXEC)
@@ -151,5 +152,5 @@ class Channel:
 
 
 def _received_socket(file: bytes) -> socket.socket:
-    # The kernel is asked for the family alone: all that is passed on is a stream.
+    # The type is given, so that only the family is asked of the kernel: every socket that travels is a stream.
     return socket.socket(-1, socket.SOCK_STREAM, 0, fileno=int.from_bytes(file[:FILE_BYTES], sys.byteorder))

@@ -1,4 +1,4 @@
-"""One front as the parent knows it, and the moment in which the forked process becomes that front."""
+"""One front as the parent knows it, and how the forked process becomes this front."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CANNOT_START = 70
 
 
 class FrontProcess:
-    """A front that was forked, until it is forked again. The parent owns its channel, its log and its pidfd."""
+    """The front of an index, through all its processes. The parent owns its channel, its log and its pidfd."""
 
     def __init__(self, index: int, board: Board) -> None:
         self.index = index
@@ -42,13 +42,13 @@ class FrontProcess:
         """Deaths in a row, each within a moment of the start."""
 
     def fork(self, relay: LogRelay, become: Callable[[socket.socket], int], inherited: Callable[[], None]) -> None:
-        """Start the process, which calls `inherited` to close what is the parent's alone, then `become`."""
+        """Start the process. It calls `inherited` to close files that only the parent uses, then `become`."""
         ours, theirs = Channel.pair()
         log, writes = relay.pipe()
         self._board.clear(self.index)
         parent = os.getpid()
-        # Blocked until the child has handlers of its own: with the parent's, it would write to the parent's socket for
-        # signals, and the parent would count one signal twice.
+        # Blocked until the child has its own handlers: the inherited handlers write to the parent's socket for signals,
+        # and the parent would count one signal twice.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         pid = os.fork()
         if pid == 0:
@@ -68,7 +68,7 @@ class FrontProcess:
         return os.waitstatus_to_exitcode(status)
 
     def release(self) -> None:
-        """Close what this process has of the front."""
+        """Close the parent's files of the front."""
         self.pid = 0
         if self.pidfd >= 0:
             os.close(self.pidfd)
@@ -79,6 +79,7 @@ class FrontProcess:
         if self.channel is not None:
             self.channel.close()
             self.channel = None
+        # Now, and not only before the next fork: nobody may give connections or calls to the dead front.
         self._board.clear(self.index)
 
     def close_inherited(self) -> None:
@@ -108,13 +109,13 @@ def _be_front(
     try:
         signal.set_wakeup_fd(-1)
         for number in SIGNALS:
-            # The parent decides. A terminal and systemd signal every process of the server; so a front takes no
-            # notice. Not SIG_IGN, which workers would inherit: a handler is gone in a program that is started.
+            # A terminal and systemd signal every process of the server, but the parent decides what a signal means.
+            # Not SIG_IGN, which the programs of workers would inherit; a handler ends when a program is started.
             signal.signal(number, _take_no_notice)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
-            # The parent died before the line above, and nobody would end this process.
+            # The parent died before the line above, so nothing would ever end this process.
             os._exit(code)
         os.dup2(log, 2)
         os.close(log)
@@ -125,4 +126,4 @@ def _be_front(
 
 
 def _take_no_notice(number: int, frame: object) -> None:
-    """Leave a signal to the parent."""
+    """Ignore a signal: the parent acts on it."""

@@ -1,7 +1,7 @@
 """The log of a server with several fronts: each writes to a pipe, and the parent writes whole lines to standard error.
 
-Several writers to one pipe would tear lines of more than 4096 bytes. The parent may have no thread, since it forks:
-so it writes only when a write does not wait, and what nobody reads is dropped and counted, as `logs.journal` does.
+Several writers to one pipe would tear lines of more than 4096 bytes. The parent forks, so it can have no thread that
+writes. It writes only when a write does not wait. Lines that nobody reads are dropped and counted, as by a `Journal`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 PIECE = 4096
-"""Bytes that a pipe takes without waiting once it says that it can be written to."""
+"""Bytes that a pipe takes without waiting once it is reported as writable."""
 READ = 65536
 LONGEST_LINE = 1 << 20
-"""Bytes of a line after which its beginning is passed on: a front that writes no line end must not fill our memory."""
+"""Bytes of a line after which its beginning is passed on: a front that never ends a line must not fill the memory."""
 PATIENCE = 1.0
-"""Seconds without a byte taken after which the end of the server no longer waits for the reader."""
+"""Seconds in which the reader takes no byte; after them the end of the server no longer waits for the reader."""
 
 
 class LogRelay:
@@ -33,7 +33,7 @@ class LogRelay:
         self.dropped = 0
         """How many lines were dropped."""
         self.on_space: Callable[[int], None] = lambda lines: None
-        """Is told how many lines are missing, once lines are written again."""
+        """Called with the number of missing lines, once lines are written again."""
         self.stream: TextIO = io.TextIOWrapper(
             _Own(self, os.isatty(descriptor)), encoding="utf-8", errors="backslashreplace", write_through=True
         )
@@ -48,7 +48,7 @@ class LogRelay:
     # In
 
     def pipe(self) -> tuple[FrontLog, int]:
-        """The log of one front, and the descriptor that the front writes to."""
+        """The log of a new front, and the descriptor that the front writes to."""
         reads, writes = os.pipe()
         os.set_blocking(reads, False)
         return FrontLog(self, reads), writes
@@ -73,12 +73,13 @@ class LogRelay:
             except BlockingIOError:
                 break
             except OSError:
-                # The reader has gone, or the disk is full. Perhaps not for ever.
+                # The reader has gone, or the disk is full; later lines may get through.
                 self._forget()
                 break
             self._bytes -= taken
             self._queue.popleft()
             if taken < len(piece):
+                # Back to the head: no other line may come into the middle of this one.
                 self._queue.appendleft(piece[taken:])
             elif self.dropped > self._reported:
                 missing, self._reported = self.dropped - self._reported, self.dropped
@@ -95,7 +96,7 @@ class LogRelay:
         return bool(select.select([], [self._descriptor], [], seconds)[1])
 
     def _watch(self, wanted: bool) -> None:
-        """Have the selector say when the descriptor can be written to. It cannot watch a file, which always can be."""
+        """Have the selector tell when the descriptor is writable. It cannot watch a file, which always is."""
         if wanted == self._waits:
             return
         with contextlib.suppress(PermissionError):
@@ -106,7 +107,7 @@ class LogRelay:
             self._waits = wanted
 
     def drain(self) -> None:
-        """Wait until all is written, or the reader is seen to have stalled."""
+        """Wait until all is written, or the reader has stalled."""
         until = time.monotonic() + PATIENCE
         while self._queue and time.monotonic() < until:
             before = self._bytes
@@ -116,7 +117,7 @@ class LogRelay:
                 until = time.monotonic() + PATIENCE
 
     def install(self) -> None:
-        """Have all that this process says on standard error go through the relay from now on."""
+        """Send all output of this process to standard error through the relay from now on."""
         sys.stderr = self.stream
 
 
@@ -145,8 +146,8 @@ class FrontLog:
         return bool(data)
 
     def close(self) -> None:
-        """Pass on what the front wrote last, and close the pipe."""
-        # A process that a worker started may hold the other end open: so not until the end of the pipe.
+        """Pass on the last lines of the front, and close the pipe."""
+        # Not until the end of the pipe: a process that a worker started may hold the other end open.
         for _ in range(64):
             before = len(self._rest)
             if not self.read() or len(self._rest) == before:

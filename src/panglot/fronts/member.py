@@ -1,4 +1,4 @@
-"""A front among several: what it hears from the parent, what it says to it, and the connections it is given."""
+"""A front among several: its messages from and to the parent, and the connections that the parent gives it."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Member:
         self.siblings = Siblings()
         self.share = FrontShare(index, board.fronts)
         self.jobs_folder: Path | None = None
-        """Where jobs outlive the front that stores them, although the machine's end ends them."""
+        """A folder in memory for jobs: they outlive the front that stores them, and end with the machine."""
         self.server_ready = False
-        """Whether the fronts have loaded, so that the server answers that it is ready."""
+        """Whether all fronts have loaded. From then on the server answers that it is ready."""
         self.on_ready: Callable[[], None] = lambda: None
         """Says that the server is ready; called in one front, once."""
         self.on_drain: Callable[[], None] = lambda: None
         self.on_force: Callable[[], None] = lambda: None
         self.on_reload: Callable[[str], None] = lambda model: None
         self.on_change: Callable[[Message], None] = lambda message: None
-        """Takes what the parent says about models that are loaded and unloaded."""
+        """Takes the messages of the parent about models that are loaded and unloaded."""
         self.sleeps: dict[int, FrontSleep] = {}
         """The models that may sleep, by slot."""
         self._end = asyncio.Event()
@@ -73,14 +73,14 @@ class Member:
         self._beating = loop.create_task(self._beat())
 
     def tell(self, message: Message) -> None:
-        """Say something to the parent."""
+        """Send a message to the parent."""
         self._channel.send(message)
         if not self._channel.flush():
             loop = asyncio.get_running_loop()
             loop.add_writer(self._channel.fileno(), self._flush)
 
     def tell_at_once(self, message: Message) -> None:
-        """Say something to the parent when the loop has ended."""
+        """Send a message to the parent when the loop has ended."""
         self._channel.send_at_once(message)
 
     def _flush(self) -> None:
@@ -88,6 +88,7 @@ class Member:
             asyncio.get_running_loop().remove_writer(self._channel.fileno())
 
     async def _beat(self) -> None:
+        # The time of this thread alone: a busy thread of the store of jobs does not make the loop busy.
         used, then = time.thread_time(), time.monotonic()
         while True:
             self.row[BEAT] = int(then * 1000)
@@ -113,7 +114,7 @@ class Member:
         lending.begin()
 
     def end_lending(self, engine: LocalEngine) -> int | None:
-        """Have an engine lend and borrow no more: its slot, if it ever did."""
+        """Have an engine lend and borrow no more. Returns its slot; None where it never lent."""
         for slot, lending in self.siblings.lendings.items():
             if lending.engine is engine:
                 del self.siblings.lendings[slot]
@@ -127,12 +128,13 @@ class Member:
         self.tell(messages.Loaded())
 
     async def drained(self, unanswered: int) -> None:
-        """Note that all is answered that could be, and wait until the other fronts are as far."""
+        """Note that all requests are answered that could be, and wait until the other fronts are done too."""
         self.tell(messages.Drained(unanswered))
+        # Until then other fronts may lend it calls: all workers of a model may be here.
         await self._end.wait()
 
     def acceptor(self, sock: socket.socket) -> GivenConnections:
-        """What takes the connections of a listening socket, asked for in the order of the parent's sockets."""
+        """The acceptor of a listening socket. Call it in the order of the parent's sockets: `_hear` uses the index."""
         self._acceptors.append(GivenConnections(self, sock))
         return self._acceptors[-1]
 
@@ -149,7 +151,7 @@ class Member:
         self.row[CLOSED] += 1
 
     def _count_lost(self) -> None:
-        """Count out a connection that has not arrived. The log says so once a minute at most."""
+        """Count out a connection that has not arrived, and log it once a minute at most."""
         self.count_closed()
         now = time.monotonic()
         if now >= self._lost_logged + LOST_EVERY:
@@ -160,7 +162,7 @@ class Member:
             )  # fmt: skip
 
     def _report_lost_link(self, sibling: int) -> None:
-        # One of the two alone: both would get two links, each of which ends the other.
+        # Only one of the two fronts reports it. Two reports would bring two links, and each new link ends the old one.
         if self.index < sibling:
             self.tell(messages.LinkLost(sibling))
 
@@ -176,7 +178,8 @@ class Member:
                 else:
                     self._heard(message)
         except (ChannelClosed, ValueError):
-            # The parent has died. This process is killed for it; should that fail, it must not serve on alone.
+            # The parent has died, and the kernel kills this process for it. Should that fail: a front without a parent
+            # must not go on.
             log.error("front %d lost its parent", self.index)
             os._exit(1)
 
@@ -203,6 +206,7 @@ class Member:
             case messages.Force():
                 self.on_force()
             case messages.End():
+                # Also as `Drain` and `Force`: the server may end before this front has loaded, or heard of a drain.
                 self._end.set()
                 self.on_drain()
                 self.on_force()
@@ -243,7 +247,7 @@ class GivenConnections:
                 ssl_shutdown_timeout=self._timeouts.shutdown,
             )
         except OSError:
-            # The handshake failed. No protocol was connected, so nobody else counts this connection out.
+            # The handshake failed. No protocol was connected, and protocols count connections out, so it is done here.
             self._member.count_closed()
             connection.close()
 

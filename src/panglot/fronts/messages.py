@@ -1,4 +1,4 @@
-"""All that the parent and a front say to each other, but for the connections themselves."""
+"""The messages between the parent and a front. Connections travel without a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 @dataclass(frozen=True)
 class Meet:
-    """A socket to another front comes with this message; whatever was connected with it before is over."""
+    """A socket to another front comes with this message. It replaces an earlier socket to a front of this index."""
 
     sibling: int
 
@@ -26,7 +26,7 @@ class Announce:
 
 @dataclass(frozen=True)
 class Reload:
-    """Load the script of a model again while the old one serves on, or with "" those of all; then say `Reloaded`."""
+    """Load the script of a model again while the old one serves on; "": of all models. Then say `Reloaded`."""
 
     model: str = ""
 
@@ -48,7 +48,7 @@ class End:
 
 @dataclass(frozen=True)
 class StageModel:
-    """Load what the folder has of a name now, without serving it yet; then say `Staged`."""
+    """Load the versions that the folder has of a name now, without serving them yet; then say `Staged`."""
 
     change: int
     name: str
@@ -58,16 +58,16 @@ class StageModel:
 
 @dataclass(frozen=True)
 class Switch:
-    """Every front has staged: serve what was loaded, in place of what was served of the name; then say `Switched`."""
+    """Every front has staged: serve the loaded versions of a name instead of the old ones; then say `Switched`."""
 
     change: int
     slots: dict[str, int]
-    """By version: the slots of what is served from now on."""
+    """By version: the slots of the models that are served from now on."""
 
 
 @dataclass(frozen=True)
 class Drop:
-    """A front could not load: forget what was loaded, say `Gone` for its slots, and go on with what is served."""
+    """A front could not load: forget the loaded versions, say `Gone` for their slots, and serve the old ones on."""
 
     change: int
     name: str
@@ -107,9 +107,9 @@ class Sleep:
 
     slot: int
     order: int
-    """The number of this order, by which the parent knows what was carried out."""
+    """The number of this order. The front writes it to the board once it has carried the order out."""
     reason: str
-    """Why, in the one front that counts it; else empty."""
+    """Why the model sleeps, in the one front that counts the sleep; else empty."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Wake:
     slot: int
     order: int
     is_counted: bool
-    """Whether this front counts it."""
+    """Whether this front counts the waking."""
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,14 @@ class Failed:
 
 @dataclass(frozen=True)
 class ReloadWanted:
-    """A page, or a changed file, asks that all fronts load the script of a model again, or with "" those of all."""
+    """A page, or a changed file, asks that all fronts load the script of a model again; "": of all models."""
 
     model: str = ""
 
 
 @dataclass(frozen=True)
 class Reloaded:
-    """The scripts of this front are those of today, or stay those of before because the new ones failed."""
+    """The front has reloaded its scripts, or goes on with the old scripts because the new ones failed."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class PreferWanted:
 
 @dataclass(frozen=True)
 class Staged:
-    """These versions are loaded, and not served yet; or none is, and the fields, those of a StartError, say why."""
+    """These versions are loaded, and not served yet; or none is, and the fields of a StartError say why."""
 
     change: int
     versions: list[str]
@@ -217,14 +217,14 @@ class Staged:
 
 @dataclass(frozen=True)
 class Switched:
-    """The front serves what it was told to."""
+    """The front serves the versions that it was told to serve."""
 
     change: int
 
 
 @dataclass(frozen=True)
 class MaySleep:
-    """The front has workers of a model that may sleep; the fields without a word are settings of the model."""
+    """The front has workers of a model that may sleep. Fields without a text are settings of the model."""
 
     slot: int
     name: str
@@ -276,7 +276,7 @@ class Gone:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A model could not be loaded at the start, and the others are served without it."""
+    """A model could not be loaded at the start; the other models are served without it."""
 
     name: str
     version: str
@@ -285,7 +285,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class LinkLost:
-    """The link to another front has ended. Of two fronts that live, the one with the lower index says so."""
+    """The link to another front has ended. Of the two fronts, only the one with the lower index sends this."""
 
     sibling: int
 
@@ -299,7 +299,7 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Drained:
-    """All that could be answered is; so many requests were not."""
+    """The front has answered all requests that it could; so many are without an answer."""
 
     unanswered: int
 
@@ -318,7 +318,7 @@ KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (*get_args(FromPa
 
 
 def encoded(message: Message) -> bytes:
-    """The message as bytes. Tracebacks hold any text: what UTF-8 has no bytes for is escaped, as JSON allows."""
+    """The message as bytes. A traceback may have characters that UTF-8 cannot hold: they are escaped as in JSON."""
     text = json.dumps({"kind": type(message).__name__, **dataclasses.asdict(message)}, ensure_ascii=False)
     return text.encode(errors="backslashreplace")
 

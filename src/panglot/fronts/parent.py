@@ -1,4 +1,4 @@
-"""The process above several fronts: it forks them, replaces one that dies, and turns signals into messages."""
+"""The process above several fronts. It forks them, replaces a front that dies, and turns signals into messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BecomeFront = Callable[[int, Board, Channel], int]
 
 
 class Parent:
-    """Owns the fronts and the listening sockets. One thread, one selector; nothing here waits but the selector."""
+    """Owns the fronts and the listening sockets. It has one thread and one selector, and only the selector waits."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Parent:
         """Whether the server has said that it is ready."""
         self.signals = 0
         self.stopping: dict[int, int] = {}
-        """Requests that fronts had to answer when they began to drain, by their index."""
+        """By front: the requests that it had to answer when it began to drain."""
         self.drained: dict[int, int] = {}
-        """Requests that fronts did not answer."""
+        """By front: the requests that it did not answer."""
         self.error: PanglotError | None = None
         self._private: tuple[socket.socket, ...] = ()
         self._draining = False
@@ -76,7 +76,7 @@ class Parent:
         """Serve until a signal. Raises LoadError before the first ready, Unanswered when the drain time passes."""
         self._listen_to_signals()
         try:
-            # The others follow when the first has loaded: a script that cannot load says so once, downloads once.
+            # The others follow when the first has loaded: a script that cannot load fails once, and downloads once.
             self._fork(self.fronts[0])
             while any(front.pid for front in self.fronts) or not self._draining:
                 for key, events in self.selector.select(self.timers.wait()):
@@ -105,7 +105,7 @@ class Parent:
         self._introduce(front)
 
     def _introduce(self, front: FrontProcess) -> None:
-        """Connect a front that was just forked with each of the others."""
+        """Connect a front that was just forked with every other front."""
         for other in self.fronts:
             if other is not front:
                 self._connect(front, other)
@@ -123,7 +123,7 @@ class Parent:
         return self.become(index, self.board, Channel(control))
 
     def _close_private(self) -> None:
-        """In a process that was just forked: close all that is the parent's alone."""
+        """In a process that was just forked: close all files that only the parent uses."""
         self.selector.close()
         for sock in self._private:
             sock.close()
@@ -136,12 +136,13 @@ class Parent:
             self.selector.unregister(front.log.descriptor)
 
     def _died(self, front: FrontProcess) -> None:
-        """Note that a front has ended, and have another in its place unless the server stops."""
+        """Note that a front has ended, and replace it unless the server stops."""
         assert front.channel is not None
         assert front.log is not None
-        # What it said last is read before its channel is closed: why it could not load, what it did not answer.
+        # Its last messages are read before its channel is closed: why it could not load, what it did not answer.
         self._hear(front, selectors.EVENT_READ)
         lived = self.timers.now() - front.began
+        # Before `wait` closes these files: the next front's files may get their numbers, which the selector then knows.
         for file in (front.pidfd, front.channel, front.log.descriptor):
             if file in self.selector.get_map():
                 self.selector.unregister(file)
@@ -152,7 +153,7 @@ class Parent:
         self.sleeps.front_ended(front.index)
         if self._draining:
             if front.index not in self.drained:
-                # Not of a front that could not load: it has said why, and the server ends for that.
+                # Silent about a front that could not load: it has said why, and the server ends for that reason.
                 if self.error is None:
                     log.error("front %d ended while it drained (%s)", front.index, _manner(code))
                 self.drained[front.index] = 0
@@ -161,10 +162,10 @@ class Parent:
         self._replace(front, code, lived)
 
     def _replace(self, front: FrontProcess, code: int, lived: float) -> None:
-        """Fork a front again that has ended, after a pause; end the server when that has no use."""
+        """Fork a front that has ended again, after a pause. A front that keeps dying ends the server."""
         settings = self.settings
         if front.failures:
-            # It has said why. It is tried again as a worker is that cannot load, and the others serve meanwhile.
+            # It has said why. Like a worker that cannot load it is tried again and again; the other fronts serve.
             pause = min(settings.restart_delay * 2.0**front.failures, settings.restart_delay_max)
         else:
             front.deaths = front.deaths + 1 if lived < STEADY else 1
@@ -190,15 +191,16 @@ class Parent:
             self._flush(front)
         try:
             for message in front.channel.received():
+                # `received` reads for both sides. Only the parent sends files.
                 if isinstance(message, GivenConnection | LostConnection | GivenLink):
                     raise ValueError("a front gives nothing away")
                 self._heard(front, message)
         except (ChannelClosed, ValueError) as error:
-            # It is about to die, and its pidfd will say so; until then its channel would wake this loop without end.
+            # The front is about to die, and its pidfd tells it. Until then its channel would wake this loop endlessly.
             if front.channel in self.selector.get_map():
                 self.selector.unregister(front.channel)
             if isinstance(error, ValueError):
-                # In doubt about what a front says, the parent ends it: the next one begins without doubt.
+                # The parent kills a front whose messages it cannot read: its successor begins with a clean channel.
                 log.error("front %d: %s", front.index, error)
                 front.kill()
 
@@ -229,6 +231,7 @@ class Parent:
 
     def _loaded(self, front: FrontProcess) -> None:
         front.loaded, front.failures, self.changes.catalog.is_loaded = True, 0, True
+        # Only fronts that never began: a front that has died comes back by its timer.
         for other in self.fronts:
             if not other.pid and not other.began:
                 self._fork(other)
@@ -249,7 +252,7 @@ class Parent:
         self._announce_if_complete()
 
     def _announce_if_complete(self) -> None:
-        """Let the server be ready once the first front has loaded, and each other has too, or has failed to."""
+        """Make the server ready once every front has loaded, or has failed to. If the first fails, the server ends."""
         if not self.announced and all(front.loaded or front.failures for front in self.fronts):
             self.announced = True
             for front in self.fronts:
@@ -276,7 +279,7 @@ class Parent:
             sock.setblocking(False)
         signal.set_wakeup_fd(writes.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
-            # The byte in the socket is what counts.
+            # Only so that the signal does not end the process: the byte in the socket tells of it.
             signal.signal(number, lambda number, frame: None)
         self.selector.register(reads, selectors.EVENT_READ, lambda events: self._signalled(reads.recv(64)))
 

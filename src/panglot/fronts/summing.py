@@ -1,4 +1,4 @@
-"""The figures of several fronts as those of one server. Nothing here asks anybody: it only adds."""
+"""Adds the figures of several fronts to the figures of one server. It asks no front: all figures are given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUMS = ("answered", "refused", "failed", "waiting", "in_progress", "held", "watc
 KEY_SUMS = ("open", "admitted", "forbidden", "rate_refused", "at_once_refused")
 MOST_RECENT = 50
 OF_SERVER = ("panglot_model_state", "panglot_memory_need_bytes")
-"""Series that every front tells of the whole server."""
+"""Series in which every front tells of the whole server: their values are equal, and are not added."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -24,7 +24,7 @@ def metrics(texts: Iterable[str]) -> str:
         family: dict[str, float | None] = families.setdefault("", {})
         for line in text.splitlines():
             if line.startswith("#"):
-                # The lines about a series come before its values, in every text.
+                # In every text the lines about a series come before its values.
                 family = families.setdefault(line.split(" ", 3)[2], {})
                 family.setdefault(line, None)
                 continue
@@ -36,7 +36,7 @@ def metrics(texts: Iterable[str]) -> str:
 
 
 def counters(text: str) -> str:
-    """The part of a text of the Prometheus form that only grows: a gauge ends with its process, a counter does not."""
+    """The counters and histograms of a Prometheus text, with which the successor of a front goes on."""
     lines: list[str] = []
     grows, about = False, ""
     for line in text.splitlines():
@@ -52,9 +52,10 @@ def counters(text: str) -> str:
 
 
 def status(by_front: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the status page shows, given what each front would show for itself, by the index of the front.
+    """The figures of the status page, made of the figures of each front, by its index.
 
-    What can be added is added. The rest, such as the description of the models, is that of the first that is given.
+    Sums where figures can be added. Everything else, such as the description of the models, comes from the first front
+    that is given.
     """
     fronts = list(by_front.values())
     first = fronts[0]
@@ -95,7 +96,7 @@ def _cost(costs: Rows) -> dict[str, Any]:
 
 
 def _keys(of_fronts: Sequence[Rows]) -> list[dict[str, Any]]:
-    """The keys of the first front, with what all fronts have counted of each."""
+    """The keys of the first front, with the sums of the counts of all fronts."""
     sums: dict[str, dict[str, Any]] = {key["name"]: dict(key) for key in of_fronts[0]}
     for key in (key for keys in of_fronts[1:] for key in keys if key["name"] in sums):
         for name in KEY_SUMS:
@@ -111,7 +112,7 @@ def _added(entries: Iterable[tuple[Any, int]]) -> dict[Any, int]:
 
 
 def _errors(errors: Rows) -> list[dict[str, Any]]:
-    """What went wrong in the same way in several fronts, once; what is known about the last time is shown."""
+    """Errors. An error that several fronts have had is there once, with the details of its last time."""
     sums: dict[tuple[str, str, str], dict[str, Any]] = {}
     for error in errors:
         key = error["kind"], error["model"], error["what"]
@@ -126,7 +127,7 @@ def _latest(rows: Rows) -> list[Mapping[str, Any]]:
 
 
 def _pools(pools: Rows) -> list[dict[str, Any]]:
-    """The pools of a server: what the fronts have of one pool is added."""
+    """The pools of a server. The workers that the fronts have of one pool are added."""
     sums: dict[tuple[str, str], dict[str, Any]] = {}
     for pool in pools:
         known = sums.get((pool["model"], pool["pool"]))
@@ -149,7 +150,7 @@ def _count(mine: int | str, theirs: int | str) -> int | str:
 
 
 def _history(histories: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
-    """The samples of all fronts second by second, the newest of each together: all fronts sample once a second."""
+    """The samples of all fronts second by second. Counted from the newest: fronts started at different times."""
     longest = max(len(history) for history in histories)
     return [
         _sample([history[-back] for history in histories if len(history) >= back]) for back in range(longest, 0, -1)
@@ -162,6 +163,6 @@ def _sample(samples: Sequence[Sequence[float]]) -> list[float]:
     def of(index: int, choose: Callable[[Iterable[float]], float]) -> float:
         return round(choose(sample[index] for sample in samples), 3)
 
-    # Percentiles cannot be added: those of the slowest front are shown, so that no slow front hides behind the others.
+    # Percentiles cannot be added. The percentiles of the slowest front are shown: fast fronts must not hide it.
     return [of(0, max), *(of(index, sum) for index in (1, 2, 3)), *(of(index, max) for index in (4, 5, 6)),
             of(7, sum), of(8, sum), of(9, max), of(10, sum), of(11, sum)]  # fmt: skip

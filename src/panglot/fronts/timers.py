@@ -1,4 +1,4 @@
-"""What a loop without asyncio is to do later."""
+"""Delayed actions for a loop without asyncio."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class Timers:
         return self._clock()
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
+        # The number decides between actions that are due at one moment: actions cannot be compared.
         heapq.heappush(self._due, (self._clock() + seconds, next(self._order), action))
 
     def wait(self) -> float | None:
-        """Seconds until the next action is due; None: there is none."""
+        """Seconds until the next action is due; None without an action."""
         return max(0.0, self._due[0][0] - self._clock()) if self._due else None
 
     def run(self) -> None:
-        """Do all that is due."""
+        """Run all actions that are due."""
         while self._due and self._due[0][0] <= self._clock():
             heapq.heappop(self._due)[2]()

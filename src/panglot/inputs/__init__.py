@@ -1,4 +1,4 @@
-"""How each dialect wants an input: a file or a JSON value becomes one HTTP request.
+"""Requests made of inputs, as each dialect needs them: a file or a JSON value becomes one HTTP request.
 
 Used by `panglot run`, `check` and `bench`, and for the curl line of `panglot inspect`. A dialect's `request.py` has
 
@@ -18,7 +18,7 @@ from panglot_worker.line.description import Description
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """The request that sends an input. Where the dialect is unknown, or makes none, the fallback dialect makes it."""
+    """The request that sends an input. The fallback dialect makes it where the dialect is unknown, or makes none."""
     dialect = dialects.known().get(about.dialect)
     if dialect is None or not dialect.has("request"):
         dialect = dialects.fallback()
@@ -27,6 +27,6 @@ def make_request(about: About, given: Given) -> ClientRequest:
 
 
 def about_package(package: Package, path: str, api: Description | None = None, field: str = "") -> About:
-    """What is known about a package; `api` is what its ready worker says, if there is one."""
+    """Facts about a package. `api` is the description by its ready worker, if there is one."""
     known = api if api is not None else package.options.get("api", {})
     return About(package.dialect, path, package.options, known, field)

@@ -1,4 +1,4 @@
-"""Where a server is, as people write it: `http://host:port/path`, or `unix:PATH` for a Unix socket."""
+"""Addresses of servers, as people write them: `http://host:port/path`, or `unix:PATH` for a Unix socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panglot.settings.loopback import UNIX
 
 DOCUMENT = "/openapi.json"
 OPENAPI = {"Accept": "application/vnd.oai.openapi+json, application/json"}
-"""What asks for Panglot's own document: a platform may have one of its own there."""
+"""The headers that ask for Panglot's own document: a platform may have another one at this path."""
 MODEL = re.compile(r"/models/[^/?]+(?:/versions/[^/?]+)?(?=[/?]|$)")
 FIX = "such as http://127.0.0.1:8080, or unix:/run/panglot.sock"
 
@@ -28,7 +28,7 @@ class ServerAddress:
 
     @property
     def base(self) -> str:
-        """What requests are sent to; over a Unix socket, a name that every server listens to."""
+        """The beginning of URLs on this server; over a Unix socket, with a host name that every server accepts."""
         return f"{'https' if self.secure else 'http'}://{self.authority}"
 
     @property
@@ -57,13 +57,14 @@ class ServerAddress:
         return (f"{name}{DOCUMENT}", DOCUMENT) if name else (DOCUMENT,)
 
     def path(self, document: str, native: str) -> str:
-        """Where requests go, given the document that was found and the path of the script in it.
+        """The path for requests, given the document that was found and the path of the script in it.
 
-        The address of a server, or of one of its models as the server prints it, stands for its script.
+        The address of a server, or of one of its models in the form that the server prints, stands for its script.
         """
         path, mark, query = self.wanted.partition("?")
         if path in ("", "/"):
             return (native or "/") + mark + query
+        # Only with the model's own document: the server's one has the script of the default model.
         if self.model and path.rstrip("/") == self.model and document != DOCUMENT:
             return self.model + native + mark + query
         return self.wanted

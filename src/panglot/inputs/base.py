@@ -22,12 +22,12 @@ SIGNATURES = {
     b"BM": "image/bmp",
     b"%PDF-": "application/pdf",
 }
-"""How bytes without a name begin, by their type."""
+"""The beginnings of files, with their types: for bytes without a name."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What is known about a served package. `field` is the one the user names for files, empty when none."""
+    """Facts about a served package. `field` is the field for files that the user names, or empty."""
 
     dialect: str
     path: str
@@ -35,7 +35,7 @@ class About:
     options: Mapping[str, Any] = field(default_factory=dict)
     """`Package.options`."""
     api: Mapping[str, Any] = field(default_factory=dict)
-    """What a ready worker says about its script; less, or nothing, while none runs."""
+    """A ready worker's description of its script; less, or nothing, while no worker runs."""
     field: str = ""
 
 
@@ -76,7 +76,7 @@ class Base64:
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON body; `value` may have Base64 and files anywhere in it. `...` is a value that nobody knows."""
+    """A JSON body. `value` may have Base64 and files anywhere in it. `...` stands for an unknown value."""
 
     value: Any
 
@@ -131,7 +131,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Zeros:
-    """So many bytes, all of them zero: an array that anyone can send."""
+    """A body of zeros: an array that can be sent without any file."""
 
     size: int
     type: str = OCTETS
@@ -152,7 +152,7 @@ class ClientRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     method: str = "POST"
     streams: bool = False
-    """Whether its answer comes in parts, which are to be shown as they come."""
+    """Whether its answer comes in parts, each of which is shown at once."""
 
     def encoded(self) -> tuple[str, bytes]:
         """Content type and body. Raises OSError when a file cannot be read."""
@@ -189,6 +189,7 @@ def media_type(file: File) -> str:
 
 
 def _quoted(text: str) -> str:
+    # As browsers encode names in a form: the three characters that would end a name or a line.
     return text.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
 
 

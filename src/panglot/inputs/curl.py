@@ -12,12 +12,12 @@ from panglot.inputs.base import JSON, Base64, Body, ClientRequest, File, Form, N
 from panglot.settings.loopback import UNIX
 
 LONGEST = 160
-"""More characters of JSON than this are not worth showing on a command line."""
+"""The most characters of JSON that a command line shows."""
 TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'  # noqa: S105  the name of a variable
 
 
 def curl(base: str, request: ClientRequest, token: bool = False) -> str:
-    """The line that sends `request` to the server at `base`; with `token`, the one in the caller's PANGLOT_TOKEN."""
+    """The line that sends `request` to the server at `base`; with `token`, also the token in PANGLOT_TOKEN."""
     method = "" if request.method == "POST" and not isinstance(request.body, Nothing) else f" -X {request.method}"
     method = " -N" + method if request.streams else method
     headers = "".join(f" -H {shlex.quote(f'{name}: {value}')}" for name, value in request.headers.items())
@@ -33,7 +33,7 @@ def _socket(base: str) -> tuple[str, str]:
 
 
 def _body(body: Body) -> tuple[str, str]:
-    """What comes before curl on the line, and curl's own options."""
+    """The words in front of curl on the line, and curl's options."""
     if isinstance(body, Form):
         return "", "".join(f" -F {shlex.quote(field)}" for field in _form_fields(body))
     if isinstance(body, Nothing):
@@ -47,6 +47,7 @@ def _body(body: Body) -> tuple[str, str]:
     text, files = _json(body.value)
     if not files:
         return "", f"{header} -d {shlex.quote(text)}"
+    # A format of printf, in which each file is a %s.
     pattern = text.replace("\\", "\\\\").replace("%", "%%").replace(MARK, "%s")
     contents = " ".join(f'"$(base64 -w0 {shlex.quote(str(entry.file))})"' for entry in files)
     return f"printf {shlex.quote(pattern)} {contents} | ", f"{header} --data-binary @-"
@@ -58,10 +59,12 @@ def json_text(value: Any) -> str:
 
 
 MARK = "\ufffd*\ufffd"
+"""Stands for a file's bytes in JSON, until they are replaced: no real value has these characters."""
 
 
 def _json(value: Any) -> tuple[str, list[Base64]]:
-    """The text with a mark for each file in it; lone surrogates, which no terminal shows, are escaped."""
+    """The text of a value, with a mark for each file, and the files. Lone surrogates, which no terminal shows, are
+    escaped."""
     for plain in (False, True):
         files: list[Base64] = []
         mark = functools.partial(_mark, files=files)

@@ -20,16 +20,16 @@ HOW_TO = "put a request.json in the package's folder"
 
 
 def curl_line(base: str, about: About, folder: Path, token: bool = False) -> str:
-    """The line that sends a request of the package's own to the server at `base`; empty where nobody knows one.
+    """The line that sends the package's own example to the server at `base`; empty where there is none.
 
-    With `token`, the line sends the one in the caller's PANGLOT_TOKEN.
+    With `token`, the line also sends the token in PANGLOT_TOKEN.
     """
     known = known_example(about, folder)
     return curl(base, known, token) if known is not None else ""
 
 
 def how_to(about: About) -> str:
-    """What the author of the package can do to have such a line."""
+    """The advice for an author whose package has no such line."""
     own = _of_dialect(about, "HOW_TO")
     return str(own) if own is not None else HOW_TO
 
@@ -37,18 +37,18 @@ def how_to(about: About) -> str:
 def known_example(
     about: About, folder: Path | None, longest: float = LONGEST, made_up: bool = True
 ) -> ClientRequest | None:
-    """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line.
+    """A request that can be sent: its files are there, and its JSON is short enough for a command line.
 
-    Where the package has none, it is made up of type hints, unless `made_up` forbids that.
+    Where the package has none, a request is made up from type hints, if `made_up` allows it.
     """
     candidates = _candidates(about, folder or NOWHERE, made_up)
     return next((request for request in candidates if _can_be_sent(request, longest)), None)
 
 
 def _candidates(about: About, folder: Path, made_up: bool) -> Iterator[ClientRequest]:
-    """Requests that might do: the worker's example, request.json, a picture, and what type hints allow to make up."""
+    """Requests, the best first: the worker's example, request.json, a picture, a request made up from type hints."""
     shown = about.api.get("example") or {}
-    # Values that were made up yield to those of request.json; files of the package are better than both.
+    # Made-up JSON comes behind request.json; an example with files of the package comes before it.
     yields = shown.get("guessed") and shown.get("kind") == "json"
     if not yields and (made_up or not shown.get("guessed")):
         yield example(about, folder)
@@ -83,7 +83,7 @@ def _can_be_sent(request: ClientRequest, longest: float) -> bool:
 
 
 def example(about: About, folder: Path) -> ClientRequest:
-    """The request that a ready worker shows as its example; what nobody knows of it is `...`, or a likely name."""
+    """The request that a ready worker has as its example. Unknown values are `...`, unknown files have likely names."""
     own = _of_dialect(about, "example")
     made: ClientRequest | None = own(about, folder) if own is not None else None
     return made if made is not None else _shown(about, folder)

@@ -1,4 +1,4 @@
-"""A request that can be sent, put together from the OpenAPI document of a served package."""
+"""A request that can be sent, made from the OpenAPI document of a served package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot.inputs.samples import of_type
 
 @dataclass(frozen=True)
 class Example:
-    """A request, and what to call it. `guessed`: files were chosen by type, not named by the script's author."""
+    """A request, and a name for it. `guessed`: its files were chosen by type, and not named by the script's author."""
 
     request: ClientRequest
     about: str
@@ -24,7 +24,7 @@ def example_of(document: dict[str, Any], folder: Path) -> Example | None:
     for declared, methods in document.get("paths", {}).items():
         operation = methods.get("post", {})
         if "inference" in operation.get("tags", ()):
-            # A path with free segments is none to send to; the document says what stands for the model's name.
+            # No request can be sent to a path with free segments: the document has one with the model's name in it.
             path = (document.get("x-panglot") or {}).get("path") or declared if "{" in declared else declared
             content = operation.get("requestBody", {}).get("content", {})
             example = _json(path, content) or _form(path, content, folder) or _file(path, content, folder)

@@ -21,14 +21,14 @@ MOST_EXAMPLES = 24
 
 
 class Examples(NamedTuple):
-    """Requests as the page reads them, and the package's files that they name."""
+    """Requests in the form for the page, and the package's files that they name."""
 
     requests: list[dict[str, Any]]
     files: dict[str, Path]
 
 
 def examples(package: Package, about: About) -> Examples:
-    """All requests that are known to make sense, the best first."""
+    """All requests that the package may answer well, the best first."""
     tries: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
     gallery = list(_gallery(package, about))
@@ -53,7 +53,7 @@ def _gallery(package: Package, about: About) -> Iterator[tuple[str, ClientReques
 
 
 def _known(package: Package, about: About, alone: bool) -> Iterator[ClientRequest]:
-    """The package's own requests. What is made up, or names a likely file, is there only where nothing else is."""
+    """The package's own requests. With `alone` also requests that are made up, or name files that may not be there."""
     known = known_example(about, package.folder, made_up=alone)
     if known is not None:
         yield known
@@ -64,7 +64,7 @@ def _known(package: Package, about: About, alone: bool) -> Iterator[ClientReques
 
 
 def _described(request: ClientRequest, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
-    """The request as JSON; None where nobody knows what to send."""
+    """The request as JSON; None where its value is unknown."""
     body: dict[str, Any]
     if isinstance(request.body, Json) or _is_json(request.body):
         value = request.body.value if isinstance(request.body, Json) else _read(request.body.file)
@@ -91,7 +91,7 @@ def _is_json(body: Body) -> TypeGuard[Whole]:
 
 
 def _read(file: File) -> Any:
-    """The value in a file; `...` where there is none, or far too much of it."""
+    """The value in a file; `...` where it is unreadable or too large."""
     try:
         return json_value(str(file), LARGEST_JSON)
     except (OSError, UnreadableFile):
@@ -99,7 +99,7 @@ def _read(file: File) -> Any:
 
 
 def _marked(value: Any, folder: Path, files: dict[str, Path]) -> Any:
-    """The value with a mark for each file that belongs into it."""
+    """The value with a mark in place of each file."""
     if isinstance(value, Base64):
         return {"$file": _named(value.file, folder, files), "prefix": value.prefix}
     if isinstance(value, dict):
@@ -110,7 +110,7 @@ def _marked(value: Any, folder: Path, files: dict[str, Path]) -> Any:
 
 
 def _named(file: File, folder: Path, files: dict[str, Path]) -> str:
-    """The file's name. Files that are there, in the package, are noted: only those may be fetched."""
+    """The file's name. A file that exists in the package is noted in `files`: pages may fetch no others."""
     whole = file.resolve() if isinstance(file, Path) else folder
     if whole.is_file() and whole.is_relative_to(folder.resolve()):
         files[file.name] = whole

@@ -1,4 +1,4 @@
-"""A value that fits a JSON schema, for a request to show where nobody gave an example."""
+"""A value that fits a JSON schema, for the request of a package without an example."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ DEEPEST = 6
 
 
 class NoValue(Exception):
-    """The schema says too little, or wants what cannot be made up."""
+    """The schema says too little, or asks for a value that cannot be made up."""
 
 
 def value_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
-    """A small value that fits, with the defaults that the schema names. Raises NoValue."""
+    """A small value that fits, with the defaults of the schema. Raises NoValue."""
     root = root or schema
+    # The depth ends schemas that refer to themselves.
     if depth > DEEPEST or schema.get("format") == "binary":
         raise NoValue
     if "$ref" in schema:
@@ -50,7 +51,7 @@ def _by_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that a reference inside of the same document names."""
+    """The schema behind a reference within the document. Raises NoValue."""
     node: Any = root
     for part in reference.removeprefix("#/").split("/"):
         node = node.get(part) if isinstance(node, dict) else None

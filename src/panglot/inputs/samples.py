@@ -17,7 +17,7 @@ LARGEST_FILE = 8 << 20
 """Larger files are not taken as samples."""
 NAMES = ("request.json", "example.json", "sample.json")
 FOLDERS = ("", "images", "samples", "data")
-"""The folders in which packages have pictures to try them with."""
+"""The folders of a package that may have pictures to try it with."""
 
 
 def sample(package: Package, about: About) -> Given:
@@ -38,7 +38,7 @@ def request_file(folder: Path) -> Path | None:
 
 
 def request_value(folder: Path) -> Given | None:
-    """The request in that file, if it is one."""
+    """The request in this file; None without a file, or where it cannot be read."""
     file = request_file(folder)
     if file is None:
         return None
@@ -49,7 +49,7 @@ def request_value(folder: Path) -> Given | None:
 
 
 def picture(folder: Path) -> Given | None:
-    """A picture of the package, by the path from here."""
+    """A picture of the package, by its path from the current folder."""
     for name in FOLDERS:
         file = of_type(folder / name, "image/*")
         if file is not None:
@@ -80,10 +80,10 @@ def of_type(folder: Path, content_type: str, preferred: str = "") -> Path | None
 
 
 def _may_end(file: Path, content_type: str) -> bool:
-    """Whether files of the type may end as this one does, though another type is more usual for that."""
+    """Whether files of a type may have this ending, although another type is more usual for it."""
     return file.suffix.lower() in mimetypes.guess_all_extensions(content_type)
 
 
 def likely_name(field: str, content_type: str) -> Path:
-    """What a file for a field might be called, where there is none to show."""
+    """A likely name for the file of a field, where there is no file."""
     return Path(field + (mimetypes.guess_extension(content_type or OCTETS) or ".bin"))

@@ -1,4 +1,4 @@
-"""Storing a held job while it runs on."""
+"""Storing a held job while it goes on to run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def adopt(board: JobBoard, call: HeldCall, then: Callable[[Job | JobTrouble], No
 
 
 def early_ends(call: HeldCall) -> list[JobOutcome | Fault]:
-    """Where the end of a run is from now on, if it comes before the job is stored."""
+    """A list that gets the end of a run, if the run ends before its job is stored."""
     ends: list[JobOutcome | Fault] = []
     call.ended = lambda call, end: ends.append(end)
     return ends

@@ -1,4 +1,4 @@
-"""The loop's side of jobs: submitting, following and cancelling them, and feeding them to the engines."""
+"""Jobs on the event loop: submitting, following and cancelling them, and feeding them to the engines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SWEEP = 1.0
 FIRST_DELAY = 5.0
 """Seconds before a second attempt; four times as many before each further one."""
 LONGEST_RETRY = 30.0
-"""Seconds after which an answer that could not be stored is tried again at the latest."""
+"""Seconds after which the store tries an answer again at the latest, where it could not be stored."""
 MOST_UNSTORED = 64 << 20
 """Bytes of answers that wait for the disk; beyond them no job starts."""
 
@@ -54,22 +54,22 @@ class JobBoard:
     """All jobs of a server. It is used on the event loop alone; the store's thread does the work. A `Jobs`."""
 
     def __init__(self, path: Path | None, limits: JobLimits, durable: bool = True) -> None:
-        """`durable` is False for a folder in memory: it outlives a process, but not the machine."""
+        """`durable` is False for a folder in memory, which outlives the process and not the machine."""
         self.store = JobStore(path, limits, self._deliver, "FULL" if durable else "OFF")
         self.durable = durable and path is not None
         self.runners: dict[str, JobRunner] = {}
         self.running: dict[str, JobCall] = {}
         """The calls of jobs that run, by the job's id."""
         self.on_outbox: Callable[[], None] = lambda: None
-        """Called when a receiver of webhooks may have something to be told."""
+        """Called when there may be an event for a receiver of webhooks."""
         self.on_open: Callable[[], None] = lambda: None
         """Called when there are jobs, or may be."""
         self.on_change: Callable[[str], None] = lambda name: None
-        """Is told the id of a job of which something has changed."""
+        """Called with the id of a job that has changed."""
         self.ended: Counter[tuple[str, int]] = Counter()
         """Jobs that have ended, by model and state."""
         self.webhooks: Counter[str] = Counter()
-        """Tries to tell receivers of webhooks by outcome: delivered, failed, dropped."""
+        """Attempts to deliver webhooks, by outcome: delivered, failed, dropped."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = self._stopping = False
         self._claiming: set[str] = set()
@@ -124,7 +124,7 @@ class JobBoard:
             self.on_outbox()
 
     def _overdue(self) -> list[JobCall]:
-        """Claimed jobs whose lifetime is over, if they have not begun, or if that ends a run too."""
+        """Claimed jobs whose lifetime is over: all that have not begun, and running jobs whose route ends them then."""
         now = self.store.now()
         late = [(call, self.runners.get(call.job.model)) for call in self.running.values() if call.job.expires <= now]
         return [call for call, of in late if call.state != CALL_RUNS or (of is not None and of.ends_late(call.job))]
@@ -135,7 +135,7 @@ class JobBoard:
         return self._is_open
 
     def stop_feeding(self) -> None:
-        """Start no further job: the server is stopping. Whoever waits for one that does not run is told so."""
+        """Start no further job: the server is stopping. Clients that wait for a job that does not run get an answer."""
         self._stopping = True
         self._watchers.wake_all()
 
@@ -147,19 +147,19 @@ class JobBoard:
         if not self._is_open:
             return
         for call in list(self.running.values()):
-            self.running.pop(call.job.id, None)
+            self.running.pop(call.job.id, None)  # First: `over` then ignores the end of this run.
             self.store.write("give_back", call.job.seq, call.job.attempts, then=lambda result: None)
         await asyncio.get_running_loop().run_in_executor(None, self.store.close)
         self._is_open = False
 
     def _deliver(self, reports: list[Report]) -> None:
-        """On the store's thread: have the results handed out on the loop."""
+        """Called on the store's thread: pass the results to the loop."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits any more.
                 self._loop.call_soon_threadsafe(_hand_out, reports)
 
     async def _ask(self, put: Callable[..., None], *arguments: Any) -> Any:
-        """The result of a command or query, which may be a JobTrouble."""
+        """The result of a command or query, which may be a JobTrouble; None while the store is not open."""
         if not self._is_open:
             return None
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -201,7 +201,7 @@ class JobBoard:
         begin: Callable[[Job], JobCall],
         then: Callable[[Job | JobTrouble], None],
     ) -> None:
-        """Store a job that runs since then; `begin` gives the call of its run. `then` gets it, or a JobTrouble."""
+        """Store a job that runs already; `begin` makes the call of its run. `then` gets the job, or a JobTrouble."""
         self.open()
         self._begin_sweeping()
         submitted: list[Any] = []
@@ -215,7 +215,7 @@ class JobBoard:
             refusals = (each for each in (job, *submitted) if isinstance(each, JobTrouble))
             then(next(refusals, JobTrouble(UNAVAILABLE, AWAY)))
 
-        # One behind the other: nothing can claim the job between these two.
+        # The store's queue keeps their order, so no `claim` comes between the two and starts the job once more.
         self.store.submit(new, submitted.append)
         self.store.write("adopt", new.id, accepted, started, then=stored)
 
@@ -271,7 +271,7 @@ class JobBoard:
         return (held + [state for job in jobs or () if (state := self._state(job)) is not None])[:most]
 
     async def cancel(self, name: str) -> JobState | None:
-        """End a job that has not ended; as it is then. Raises JobTrouble."""
+        """End a job, unless it has ended. Returns its new state. Raises JobTrouble."""
         return self.held.cancel(name) or await self._ended_by(name, CANCELLED)
 
     async def _ended_by(self, name: str, state: int) -> JobState | None:
@@ -285,7 +285,7 @@ class JobBoard:
         return self._state(job)
 
     async def purge(self, model: str, owner: str | None = None) -> int:
-        """Cancel the jobs of a model that wait, all or those of an owner; how many these were. Raises JobTrouble."""
+        """Cancel the waiting jobs of a model, or of one owner only. Returns their number. Raises JobTrouble."""
         jobs = await self._checked(self.store.write, "purge", model, owner)
         for job in jobs or ():
             self._has_ended(job)
@@ -315,7 +315,7 @@ class JobBoard:
             )
 
     def watch(self, name: str) -> contextlib.AbstractContextManager[asyncio.Event]:
-        """An event that is set whenever something of a job has changed. Raises JobTrouble for too many readers."""
+        """An event that is set whenever a job changes. Raises JobTrouble for too many readers."""
         return self._watchers.watch(name)
 
     def wake(self, name: str) -> None:
@@ -363,7 +363,7 @@ class JobBoard:
         wanted = min(runner.free() - self._running_of[model], self.store.counts[model, QUEUED])
         if wanted <= 0 or self._unstored > MOST_UNSTORED:
             return
-        # One claim of a model at a time: `_running_of` counts what the one before has claimed.
+        # One claim of a model at a time: `_running_of` does not count the jobs of a claim that is under way.
         self._claiming.add(model)
         self.store.write("claim", model, wanted, then=lambda result: self._claimed(model, runner, result))
 
@@ -381,11 +381,11 @@ class JobBoard:
                 self.over(call, fault)
         if result:
             self.on_outbox()
-            # Until a claim comes back the counts of the store are those before it.
+            # More may be queued: `counts` was of the time before this claim.
             self.feed(model)
 
     def over(self, call: JobCall, end: JobOutcome | Fault) -> None:
-        """Store how a run ended; or have the job wait for its next attempt."""
+        """Store the end of a run, or have the job wait for its next attempt."""
         if self.running.get(call.job.id) is not call:
             return  # Cancelled meanwhile.
         job = call.job
@@ -403,7 +403,7 @@ class JobBoard:
         self._finish(call, "finish", job.seq, job.attempts, end)
 
     def _finish(self, call: JobCall, command: str, *arguments: Any, wait: float = 1.0) -> None:
-        """Store the end of a run. An answer that the disk does not take stays in memory, and is tried again."""
+        """Store the end of a run. If the disk refuses it, the answer stays in memory, and the store tries again."""
         size = len(arguments[-1].body) if command == "finish" else 0
 
         def stored(result: Any) -> None:
@@ -432,7 +432,7 @@ class JobBoard:
         """Cancel the call of a job that was cancelled."""
         call = self.running.get(name)
         if call is not None:
-            self._leave(call)
+            self._leave(call)  # First: `over` then ignores an end that the call still tells.
             call.cancel(call)
 
     def _has_ended(self, job: Job) -> None:

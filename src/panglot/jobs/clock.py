@@ -1,4 +1,4 @@
-"""The time by which jobs wait, expire and are removed."""
+"""The clock by which jobs wait, expire and are removed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 class SteadyClock:
     """Seconds since 1970 that never go back while the server lives.
 
-    Where the machine's clock is set back, what is due stays due when it would have been. Where it is set forward, this
-    clock follows. After a restart it is the machine's clock again: what is due comes later then, and is never lost.
+    If the machine's clock is set back, this clock goes on, so that nothing is due later. If it is set forward, this
+    clock follows. After a restart it is the machine's clock again: jobs may then be due later, and none is lost.
     """
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ def of_counts(counts: Counter[tuple[str, int]]) -> list[Gauge]:
 
 
 def of_jobs(store: JobStore, counts: Counter[tuple[str, int]], webhooks: Counter[str]) -> list[Gauge]:
-    """`counts` are jobs by model and state, `webhooks` tries to tell receivers by outcome."""
+    """All figures. `counts` are jobs by model and state, `webhooks` attempts to deliver by outcome."""
     gauges = of_counts(counts)
     gauges.append(("panglot_jobs_bytes", "bytes of bodies and answers of jobs", {}, store.bytes))
     gauges.append(("panglot_jobs_commits", "transactions of the store of jobs", {}, store.commits))

@@ -1,8 +1,7 @@
 """Jobs whose clients wait for the answer: they run as requests do, and are stored when their clients wait no longer.
 
-A client that waits, and comes back for nothing, needs no store: a server that dies takes the connection along, and the
-client knows that it has no answer. So most synchronous calls of a platform whose every call is a job cost what
-requests cost.
+A client that waits for its answer needs no store: if the server dies, the connection ends, and the client knows that it
+has no answer. On some platforms every call is a job. There most synchronous calls cost as little as requests.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from panglot.jobs.running import JobCall, Writer
 from panglot_worker.line import wire
 
 WAS_CANCELLED = Fault(410, "job_cancelled", "the job was cancelled")
-"""What the client of a held job is told, where another one cancels it."""
+"""The answer to the client of a held job that another client has cancelled."""
 
 
 class HeldCall(JobCall):
-    """The run of a job that is not stored. Once it is, `claimed` is replaced, and the board is told its end."""
+    """The run of a job that is not stored. Once it is stored, `claimed` is replaced, and its end goes to the board."""
 
     __slots__ = ("accepted", "new", "times")
 
@@ -42,7 +41,7 @@ class HeldCall(JobCall):
         self.new = new
         self.accepted = now
         self.times: wire.Times = wire.NO_TIMES
-        """What the stages of the script took."""
+        """The times of the script's stages."""
         claimed = Claimed(self._job(QUEUED), new.head, new.lane, new.run_timeout, new.body)
         super().__init__(claimed, quota, write_fault, ended, changed, cancel)
 
@@ -52,7 +51,7 @@ class HeldCall(JobCall):
 
     @property
     def started(self) -> float:
-        """When a worker was given it, in seconds since 1970; where it waits still, now."""
+        """When a worker got it, in seconds since 1970; the present moment while it waits."""
         since = self.dispatched if self.dispatched else time.monotonic()
         return self.accepted + max(0.0, since - self.arrived)
 
@@ -86,7 +85,7 @@ class HeldJobs:
     """The held jobs of a front, by id."""
 
     def __init__(self, now: Callable[[], float], durable: bool, changed: Callable[[str], None]) -> None:
-        """`changed` is told the id of a job of which something has changed."""
+        """`changed` is called with the id of a job that has changed."""
         self.now = now
         self.changed = changed
         self.by_id: dict[str, HeldCall] = {}
@@ -109,6 +108,7 @@ class HeldJobs:
         call = self.by_id.get(name)
         if call is None:
             return None
+        # The engine first: it tells no end of a cancelled call, so `ended` is called once.
         call.cancel(call)
         call.ended(call, WAS_CANCELLED)
         return JobState(call.cancelled(self.now()), self._durable)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class JobState(NamedTuple):
-    """A job as it is now: what is stored, and what only the running call knows."""
+    """A job as it is now: its stored row, and the figures that only the running call has."""
 
     job: Job
     durable: bool
@@ -50,14 +50,14 @@ class Jobs(Protocol):
     def submit(self, job: NewJob, then: Callable[[Any], None], within: float) -> None:
         """Store a job; `then` gets it with whether it is new, or a JobTrouble, once it is stored.
 
-        `within` is how many seconds the client waits for that, where the job has a way to go.
+        `within` is how many seconds the client waits for the store, where another front has it.
         """
 
     def adopt(self, call: HeldCall, then: Callable[[Any], None]) -> None:
         """Store a held job, which runs on; `then` gets it as it is stored, or a JobTrouble."""
 
     def watch(self, name: str) -> AbstractContextManager[asyncio.Event]:
-        """An event that is set whenever something of a job has changed. Raises JobTrouble for too many readers."""
+        """An event that is set whenever a job changes. Raises JobTrouble for too many readers."""
 
     def shorten(self, name: str, seconds: float) -> None:
         """Store a job that has ended for so many seconds from now at most."""
@@ -84,7 +84,7 @@ class Jobs(Protocol):
         """The parts of a streamed answer behind the first `after`, as far as they have come."""
 
     async def new_parts(self, name: str) -> list[bytes]:
-        """The parts since the last time; a job that began anew has all of its parts again."""
+        """The parts since the last call; a job that began again has all of its parts again."""
 
     async def listed(self, states: tuple[int, ...], model: str, before: int, most: int) -> list[JobState]:
         """The newest jobs."""
@@ -93,10 +93,10 @@ class Jobs(Protocol):
         """How many jobs there are."""
 
     async def cancel(self, name: str) -> JobState | None:
-        """End a job that has not ended; as it is then."""
+        """End a job, unless it has ended. Returns its new state."""
 
     async def purge(self, model: str, owner: str | None = None) -> int:
-        """Cancel the jobs of a model that wait, all or those of an owner; how many these were."""
+        """Cancel the waiting jobs of a model, or of one owner only. Returns their number."""
 
     async def erase(self, name: str) -> JobState | None:
         """Remove the body and the answer of a job that has ended."""
@@ -106,11 +106,11 @@ class Jobs(Protocol):
 
 
 class JobRunner(Protocol):
-    """What runs the jobs of one model."""
+    """Runs the jobs of one model."""
 
     @property
     def quota(self) -> MemoryQuota:
-        """What counts the bodies of running jobs."""
+        """The quota that counts the bodies of running jobs."""
 
     attempts: int
     """How often a job may be started, after deaths of workers."""
@@ -119,7 +119,7 @@ class JobRunner(Protocol):
         """Whether the end of a job's lifetime also ends its run."""
 
     def free(self) -> int:
-        """How many more jobs it can take now, of those that it was given and has not answered."""
+        """How many jobs it can have at a time, the jobs that it has and has not answered included."""
 
     def submit(self, call: Call) -> Fault | None:
         """Take the call, or return why not."""

@@ -1,4 +1,4 @@
-"""A job: a call that outlives its request. Its states, its id, and what is stored of it."""
+"""A job: a call that outlives its request. Its states, its id, and its stored fields."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ ID = re.compile(r"[0-9a-hjkmnp-tv-z]{26}")
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 PLACES = tuple(range(120, -1, -10))
-"""Two characters of an id are ten bits of it; where these bits begin."""
+"""Two characters of an id are ten bits of its number. These are the places where the ten bits begin."""
 END_EVENTS = {DONE: "completed", FAILED: "failed", CANCELLED: "cancelled", EXPIRED: "expired", INTERRUPTED: "failed"}
-"""The event of a webhook that tells of each end."""
+"""The event of a webhook for each way to end."""
 EVENTS = ("started", "completed", "failed", "cancelled", "expired", "retrying")
-"""The events that a webhook may be told."""
+"""The events that a client may ask for."""
 OUTPUT, LOGS = LIVE_EVENTS = ("output", "logs")
-"""What a dialect may have it told besides while a job runs: what has been put out, and what has been printed."""
+"""Further events, which a dialect may ask for while a job runs: new output, and new printed text."""
 DEFAULT_EVENTS = ("completed", "failed", "cancelled", "expired")
 
 FULL, DISK, UNAVAILABLE, KEY_REUSED, DAMAGED = "jobs_full", "jobs_disk", "jobs_unavailable", "key_reused", "damaged"
 
 
 class JobTrouble(Exception):
-    """Why a command of the store was not done; `code` is one of the five above."""
+    """The reason why the store refused a command; `code` is one of the five above."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class JobTrouble(Exception):
 
 
 class Webhook(NamedTuple):
-    """Whom a job tells of its events."""
+    """The receiver of a job's events."""
 
     url: str
     events: tuple[str, ...] = DEFAULT_EVENTS
@@ -65,7 +65,7 @@ class NewJob(NamedTuple):
     route: str
     """The path of its route, as the model's contract declares it."""
     head: bytes
-    """What the worker gets of the request's head; it holds no credentials."""
+    """The fields of the request's head that the worker gets; it holds no credentials."""
     body: bytes
     owner: str = ""
     """Who submitted it: the name of an access key; empty: the server's token, or nobody in particular."""
@@ -80,11 +80,11 @@ class NewJob(NamedTuple):
     webhook: Webhook | None = None
     lane: str = ""
     own: str = ""
-    """What the dialect stores with it."""
+    """A text that the dialect stores with it."""
     rerun: bool = True
     """Whether it may run again after the server died while it ran."""
     run_timeout: float = 0.0
-    """The longest that one run may take; 0: the model's own limit."""
+    """Seconds that one run may take; 0: the limit of the model counts."""
 
 
 class Job(NamedTuple):
@@ -142,7 +142,7 @@ class Claimed(NamedTuple):
 
 
 class JobOutcome(NamedTuple):
-    """What a run came to."""
+    """The end of a run."""
 
     state: int
     """DONE or FAILED."""
@@ -170,7 +170,7 @@ class StoredAnswer(NamedTuple):
 
 
 class DueWebhook(NamedTuple):
-    """An event that a receiver is to be told now."""
+    """An event that is due to be sent to its receiver."""
 
     number: int
     id: str
@@ -189,7 +189,7 @@ class JobLimits(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What became due: jobs that expired, and models whose delayed jobs are queued again."""
+    """The work of one sweep: jobs that expired, and models whose delayed jobs are queued again."""
 
     expired: list[Job]
     queued: set[str]

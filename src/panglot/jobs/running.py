@@ -1,4 +1,4 @@
-"""A job as a call of the engine: it collects the answer, and tells the board."""
+"""A job as a call of the engine. It collects the answer, and passes it to the board."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from panglot.jobs.job import DONE, FAILED, Claimed, Job, JobOutcome, fault_text
 from panglot_worker.line import wire
 
 MOST_PRINTED = 65536
-"""Characters of what a job's script prints that are stored while it runs: the last ones."""
+"""The last characters that a job's script has printed: so many are in memory while it runs."""
 NOT_RUN = frozenset({"loading", "waking", "queue_full", "queue_timeout", "draining", "back_off", "no_place", "memory"})
-"""Codes of faults that say nothing about the job: the engine could not take it."""
+"""Codes of faults that are no fault of the job: the engine could not take it."""
 TRIED_AGAIN = frozenset({"worker_died", "timeout", "place_lost"})
 """Codes of faults after which a job gets another attempt."""
 
@@ -23,14 +23,14 @@ STREAM_TOO_LARGE = Fault(
 
 METHOD, JOB = wire.Head._fields.index("method"), wire.Head._fields.index("job")
 BEFORE_JOB = b"\0" + b"\0".join(wire.Head()[METHOD:JOB]) + b"\0"
-"""What stands between the last field that most heads have and the job."""
+"""The bytes between the last field that most heads have and the field of the job."""
 
 Writer = Callable[[str, Fault, bytes], tuple[int, bytes, bytes]]
 """Makes status, head and body of the answer for a fault, given the route's path and the request's id."""
 
 
 class JobCall(Call):
-    """The run of one job. `ended` is called once, with the outcome or the fault that is no answer yet."""
+    """The run of one job. `ended` is called once: with the outcome, or with a fault that may lead to a further run."""
 
     __slots__ = (
         "answer_head", "cancel", "changed", "claimed", "ended", "parts", "printed_text", "progress", "received",
@@ -51,7 +51,7 @@ class JobCall(Call):
     ) -> None:
         super().__init__(quota)
         self.claimed = claimed
-        # The stored head is the request's; only now it is known which job it has become.
+        # The stored head is the head of the request, which was made before the job had its id.
         self.head = _with_job(claimed.head, claimed.job.id.encode())
         self.lane = claimed.lane
         self.request_id = claimed.head.partition(b"\0")[0]
@@ -78,7 +78,7 @@ class JobCall(Call):
     def job(self) -> Job:
         return self.claimed.job
 
-    # What the engine tells
+    # Called by the engine
 
     def report(self, progress: CallProgress) -> None:
         self.progress = progress
@@ -112,7 +112,7 @@ class JobCall(Call):
         self.ended(self, fault)
 
     def outcome(self, fault: Fault) -> JobOutcome:
-        """The end of the job by a fault, worded as its platform does."""
+        """The end of the job by a fault, in the form of its platform."""
         status, head, body = self.write_fault(self.job.route, fault, self.request_id)
         return JobOutcome(FAILED, status, head, body, fault=fault_text(fault.code, fault.message))
 
@@ -122,7 +122,7 @@ class JobCall(Call):
         self.ended(self, self.outcome(fault))
 
     def _add_part(self, reply: wire.Reply) -> bool:
-        """Add what has come; False when there is no memory for it."""
+        """Add a part of the answer; False when there is no memory for it."""
         size = len(reply.body)
         if not self.parts:
             self.answer_head = bytes(reply.head)
@@ -134,7 +134,7 @@ class JobCall(Call):
         return True
 
     def release_parts(self) -> None:
-        """Give back the parts: the answer is stored, or nobody wants it. May be called again."""
+        """Release the parts: the answer is stored, or nobody wants it. May be called again."""
         self.quota.used -= self.received
         self.received, self.parts = 0, []
 
@@ -154,5 +154,5 @@ def _with_job(head: bytes, name: bytes) -> bytes:
     missing = METHOD - 1 - head.count(b"\0")
     if missing < 0:
         return wire.Head.unpack(head)._replace(job=name).pack()
-    # As below, without taking the head apart: the fields that are not there have their defaults.
+    # The same result without unpacking the head, for most heads: the missing fields get their defaults.
     return head + b"\0" * missing + BEFORE_JOB + name

@@ -1,4 +1,4 @@
-"""Who follows which job in this process, and how to wait for the end of one."""
+"""The readers that follow jobs in this process, and the wait for the end of a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from panglot.jobs.job import UNAVAILABLE, JobTrouble
 
 MOST_READERS, MOST_READERS_OF_JOB = 1000, 16
 MOST_CURSORS = 1024
-"""Jobs whose parts are handed out once each, and are remembered how far."""
+"""Jobs for which the number of parts that were handed out is remembered."""
 STOPPING = "the server is stopping, and the job is not stored on disk: send it again"
 
 
@@ -26,7 +26,7 @@ class Watchers:
 
     @contextlib.contextmanager
     def watch(self, name: str) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something of a job has changed. Raises JobTrouble for too many readers."""
+        """An event that is set whenever a job changes. Raises JobTrouble for too many readers."""
         watchers = self.by_job.get(name, set())
         if len(watchers) >= MOST_READERS_OF_JOB or self._readers >= MOST_READERS:
             raise JobTrouble("jobs_readers", "too many clients follow jobs; try again later")
@@ -64,6 +64,7 @@ async def until_ended(
     """
     until = time.monotonic() + seconds
     while True:
+        # Before `get`: a change while the state is read sets the event again, and is not missed.
         changed.clear()
         state = await get(name)
         left = until - time.monotonic()
@@ -74,18 +75,19 @@ async def until_ended(
                 return state
             raise JobTrouble(UNAVAILABLE, STOPPING)
         with contextlib.suppress(TimeoutError):
+            # At most a minute: the news of a change may be lost with the front that stores jobs.
             async with asyncio.timeout(min(left, 60.0)):
                 await changed.wait()
 
 
 class PartCursors:
-    """How many parts of a job were handed out; one for all clients, since a job has one client."""
+    """How many parts of each job were handed out. One number for all clients, since a job has one client."""
 
     def __init__(self) -> None:
         self._taken: OrderedDict[str, int] = OrderedDict()
 
     async def new_parts(self, state: JobState, parts: Callable[[str, int], Awaitable[list[bytes]]]) -> list[bytes]:
-        """The parts since the last time; a job that began anew has all of its parts again."""
+        """The parts since the last call; a job that began again has all of its parts again."""
         cursor = f"{state.job.id}.{state.job.attempts}"
         after = self._taken.get(cursor, 0)
         new = await parts(state.job.id, after)

@@ -5,8 +5,8 @@
     SHA256.unpacking      locked by the process that unpacks, while others wait for it
     digests/KEY           the digest of an archive that was looked at before, by its path, inode, size and times
 
-A folder appears by a rename when all its files are there. Folders that no process uses, and that none has used for 30
-days, are removed when another archive is unpacked.
+A folder appears by a rename when all its files are there. A folder is removed when another archive is unpacked, if no
+process uses it, and none has used it for 30 days.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from panglot_worker.life.installing import cache_folder
 UNUSED = 30 * 24 * 3600
 """Seconds after which a folder that no process uses may be removed."""
 SETTLED = 2
-"""Seconds after which a file that changes has another time of change, whatever the clock of its file system."""
+"""Seconds after which a further change gives a file another time of change, on every file system."""
 LOCK, UNPACKING, DIGESTS = ".lock", ".unpacking", "digests"
 
 
 @functools.cache
 def of_this_process(folder: Path) -> ArchiveCache:
-    """The cache in a folder. One for each process, because its locks last as long as the process."""
+    """The cache in a folder: one for the whole process, because its locks must last as long as the process."""
     return ArchiveCache(folder)
 
 
@@ -52,7 +52,9 @@ class ArchiveCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._locks: dict[str, int] = {}
+        """The open lock of each folder that this process uses, by digest. The system frees them when it ends."""
         self._one_at_a_time = threading.Lock()
+        """Guards `_locks`: several models may be loaded on several threads."""
 
     def unpacked(self, archive: Path, limits: ArchiveLimits | None = None) -> Path:
         """The folder with the files of an archive, unpacked unless it is there already. Raises StartError."""
@@ -77,14 +79,14 @@ class ArchiveCache:
             raise StartError(problem, file=str(archive), fix=fix) from None
 
     def close(self) -> None:
-        """Allow other processes to remove what this one used."""
+        """Allow other processes to remove the folders that this process has used."""
         while self._locks:
             os.close(self._locks.popitem()[1])
 
     # The digest
 
     def _digest(self, file: BufferedReader) -> str:
-        """The digest of an archive. Reading gigabytes takes seconds, so it is stored for a file that stays the same."""
+        """The digest of an archive. It is stored for the next start, because reading gigabytes takes seconds."""
         about = os.fstat(file.fileno())
         words = (os.path.abspath(file.name), about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         key = hashlib.sha256(repr((*words, about.st_ctime_ns)).encode(errors="surrogateescape")).hexdigest()
@@ -95,6 +97,8 @@ class ArchiveCache:
                 os.utime(stored)
                 return digest
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+        # Not stored for a file that has changed while it was read, or just before: it may change once more without a
+        # new time, and would then keep its old digest.
         if about.st_mtime_ns == os.fstat(file.fileno()).st_mtime_ns and about.st_ctime < time.time() - SETTLED:
             stored.parent.mkdir(exist_ok=True)
             _write_whole(stored, digest)
@@ -111,16 +115,16 @@ class ArchiveCache:
             if os.fstat(lock).st_nlink:
                 self._locks[digest] = lock
             else:
-                # Another process removed the file between our opening and locking it.
+                # Another process has removed the file after it was opened here, and before it was locked.
                 os.close(lock)
         os.utime(self._locks[digest])
 
     def _unpack(self, file: BufferedReader, folder: Path, limits: ArchiveLimits | None) -> None:
         with _locked(self._folder / (folder.name + UNPACKING)):
-            # Another process has unpacked it while this one waited for the lock.
+            # Another process may have unpacked it while this one waited for the lock.
             if folder.is_dir():
                 return
-            # A process was killed while it unpacked.
+            # Left by processes that were killed while they unpacked: no other one has the lock.
             for left in self._folder.glob(f".{folder.name}-*"):
                 archives.remove(left)
             before = os.fstat(file.fileno())
@@ -136,7 +140,7 @@ class ArchiveCache:
                 raise
 
     def _remove_unused(self) -> None:
-        """Remove what no process uses, and none has used for long."""
+        """Remove folders and stored digests that have not been used for long."""
         old = time.time() - UNUSED
         for path in [*self._folder.glob(f"*{LOCK}"), *self._folder.glob(f"{DIGESTS}/*")]:
             with contextlib.suppress(OSError):
@@ -156,11 +160,11 @@ class ArchiveCache:
     def _remove(self, digest: str) -> None:
         """Remove a folder. The caller alone holds its lock."""
         with contextlib.suppress(FileNotFoundError):
-            # Nobody may find a folder of which a part is gone.
+            # Renamed first: another process may look for the folder at any time, and must not find a part of it.
             (self._folder / digest).rename(self._folder / f".{digest}-removed")
         for folder in self._folder.glob(f".{digest}-*"):
             archives.remove(folder)
-        # The lock goes last. Who waits for it finds a file without a name, and opens a new one: see `_use`.
+        # The lock goes last. A process that waits for it finds that its file has no name any more: see `_use`.
         for ending in (UNPACKING, LOCK):
             (self._folder / (digest + ending)).unlink(missing_ok=True)
 

@@ -39,7 +39,7 @@ LONGEST_NAME = 255
 LONGEST_PATH = 2048
 LONGEST_TARGET = 1024
 MOST_PARTS = 64
-"""Folders in folders."""
+"""The deepest nesting of folders."""
 LONGEST_HEADER = 1 << 16
 """Bytes of a header of tar that the standard library reads into memory at once: long names, further fields."""
 LARGEST_DIRECTORY = 32 << 20
@@ -90,7 +90,7 @@ def unpack(archive: IO[bytes], folder: Path, limits: ArchiveLimits | None = None
 
 
 class _RefusedError(Exception):
-    """Something that no archive may have. The message is a sentence."""
+    """A content that no archive may have. The message is a sentence."""
 
     def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(problem)
@@ -130,7 +130,7 @@ class _Member(NamedTuple):
     link: str | None = None
     """The target of a symbolic link."""
     hard_link: str | None = None
-    """The name of the file that this is another name of."""
+    """The name of an earlier file of the archive: this entry is another name of it."""
     executable: bool = False
     modified: float = 0.0
 
@@ -163,7 +163,7 @@ def _members(archive: IO[bytes], budget: _Budget) -> Iterator[_Member]:
 
 
 class _Bounded(io.FileIO):
-    """A zip file of which only so much is read at once. A list of files that is larger has too many of them."""
+    """A zip file, read in pieces of a limited size. Only its list of files is read at once, and may be too large."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         wanted = LARGEST_DIRECTORY + 1 if size is None or size < 0 else size
@@ -175,12 +175,13 @@ class _Bounded(io.FileIO):
 def _zip_members(archive: IO[bytes], budget: _Budget) -> Iterator[_Member]:
     with _Bounded(archive.fileno(), closefd=False) as file, zipfile.ZipFile(file) as opened:
         for entry in opened.infolist():
-            # `filename` ends at a NUL, which must be seen.
+            # Not `filename`, which ends at the first NUL: a name with a NUL must be refused.
             name, mode = entry.orig_filename, entry.external_attr >> 16
             if entry.flag_bits & 1:
                 raise _RefusedError(f"'{name}' is encrypted")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise _RefusedError(f"'{name}' is compressed in a way that is not read", UNPACK_IT)
+            # 0: the archive was made on a system without modes.
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
                 raise _RefusedError(f"'{name}' is neither a file nor a folder nor a link")
             if entry.is_dir():
@@ -195,7 +196,7 @@ def _zip_members(archive: IO[bytes], budget: _Budget) -> Iterator[_Member]:
 
 
 class _Header(tarfile.TarInfo):
-    """A header of a tar file. Refuses what the standard library would read into memory, whatever its size."""
+    """A header of a tar file. Raises _RefusedError for a large one: the standard library reads headers into memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
@@ -211,14 +212,15 @@ class _Header(tarfile.TarInfo):
     def _proc_sparse_of_pax(*_: object) -> None:
         raise _RefusedError("this archive has sparse files, which are not read", UNPACK_IT)
 
-    # What the standard library calls for each way to write a sparse file.
+    # The methods that the standard library calls for the ways to write a sparse file.
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse_of_pax
 
 
 def _tar_members(stream: _Counted) -> Iterator[_Member]:
+    # "r|": as a stream, in which every byte is read, and counted, once.
     with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as opened:  # type: ignore[call-overload]
         while (entry := opened.next()) is not None:
-            # The standard library lists all it has read; with many files this is much memory.
+            # The standard library remembers all headers, which takes much memory for many files.
             opened.members.clear()
             name, modified = entry.name, min(max(0.0, float(entry.mtime)), LATEST)
             if entry.isdir():
@@ -231,7 +233,7 @@ def _tar_members(stream: _Counted) -> Iterator[_Member]:
                 yield _Member(name, opened.extractfile(entry), executable=bool(entry.mode & 0o111), modified=modified)
             else:
                 raise _RefusedError(f"'{name}' is neither a file nor a folder nor a link")
-    # The checksum of gzip is at its end.
+    # Read to the end: the checksum of gzip is there, and also bytes that the limits must count.
     while stream.read(PIECE):
         pass
 
@@ -241,7 +243,7 @@ def _tar_members(stream: _Counted) -> Iterator[_Member]:
 
 @dataclass
 class _Writing:
-    """The files of an archive in a folder. Links are made last."""
+    """Writes the files of an archive into a folder. Links are made last."""
 
     folder: Path
     budget: _Budget
@@ -288,7 +290,7 @@ class _Writing:
             while piece := content.read(PIECE):
                 file.write(piece)
         if member.modified:
-            # Compiled modules are only used where they know the time of their source.
+            # Python uses a compiled module only if the time of its source is the one that it was compiled with.
             os.utime(path, (member.modified, member.modified))
 
     def _hard_link(self, name: str, target: str) -> None:
@@ -305,7 +307,7 @@ class _Writing:
             (self.folder / name).symlink_to(target)
 
     def _stays_inside(self, name: str, target: str) -> bool:
-        """Whether a link leads to somewhere in the folder, also by way of other links that do."""
+        """Whether a link leads into the folder. It may lead there through other links that do."""
         if not target or target.startswith("/") or not _is_plain(target) or len(target.encode()) > LONGEST_TARGET:
             return False
         at, is_behind_link = name.split("/")[:-1], False
@@ -339,5 +341,5 @@ def _parts(name: str) -> list[str]:
 
 
 def remove(folder: Path) -> None:
-    """Remove what was unpacked, as far as possible."""
+    """Remove unpacked files, as far as possible."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The environment that a conda file asks for, as far as pip can make it."""
+"""The packages in a conda file, as far as pip can install them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from panglot.packages import yaml_file
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]*\])?")
 NOT_INSTALLED = ("python", "pip", "setuptools", "wheel")
-"""What every environment has."""
+"""Packages that every environment has."""
 
 
 def pip_packages(file: Path) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _dependencies(file: Path) -> Iterator[object]:
 
 
 def _named(entry: str) -> str:
-    """`conda-forge::numpy=1.26.0=py311` as `numpy==1.26.0`; empty for what every environment has."""
+    """`conda-forge::numpy=1.26.0=py311` as `numpy==1.26.0`; empty for a package that every environment has."""
     wanted = entry.rpartition("::")[2].replace(" ", "")
     name = NAME.match(wanted)
     if name is None or name[0].lower() in NOT_INSTALLED:

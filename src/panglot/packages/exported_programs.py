@@ -1,4 +1,4 @@
-"""Programs that Paddle exported, known without reading them: its parameters, if it has any, are beside it."""
+"""Programs that Paddle exported, recognised by their first bytes. The parameters of a program lie beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 OLD, NEW, PARAMETERS = ".pdmodel", ".json", ".pdiparams"
 HEAD = 64
 SIGN = b'"magic":"pir"'
-"""Stands at the beginning of a program in JSON."""
+"""Part of the beginning of every program in JSON."""
 
 
 def is_program(path: Path) -> bool:

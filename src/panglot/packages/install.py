@@ -1,4 +1,4 @@
-"""`panglot serve --install`: what a package requires, in a cached virtual environment of its own."""
+"""`panglot serve --install`: the requirements of a package, in a cached virtual environment."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ log = logging.getLogger("panglot")
 
 
 def environment(package: Package, settings: Settings, cache: Path | None = None) -> str:
-    """The interpreter to run the script in. Its environment is made, unless it is there already. Raises StartError."""
+    """The interpreter for the script, in an environment that is made unless it is there already. Raises StartError."""
     wanted = commands(package)
     if not wanted:
         return settings.python
     if settings.inline:
         raise StartError("--inline runs the script in Panglot's own interpreter, so --install cannot help")
-    # Here the files are where they should be, and may name others beside them.
+    # No texts of requirements: on this machine they are files, which may name further files beside them.
     here = Wish(package.name, str(package.folder), wanted, {})
     python, folder = settings.python or sys.executable, str(cache or installing.cache_folder())
 

@@ -1,4 +1,4 @@
-"""Files of a package that Git LFS has not fetched: what lies in the folder is a pointer to them."""
+"""Files of a package that Git LFS has not fetched: the folder has only pointers to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_FILES = 2000
 
 
 def lfs_pointers(folder: Path) -> list[str]:
-    """The files below a folder that are pointers, by their names in it."""
+    """The pointers among the files below a folder, by their paths in it."""
     return sorted(str(path.relative_to(folder)) for path in islice(_files(folder), MOST_FILES) if is_pointer(path))
 
 

@@ -13,16 +13,17 @@ from panglot.settings import suggestion
 
 CONFIG = "config.pbtxt"
 FIRST_VERSION = "1"
-"""The version of a model that names none."""
+"""The version of a model that has no version folders."""
 
 
 def age(version: str) -> tuple[int, str]:
-    """What versions are sorted by: numbers by their value, and before all other words."""
+    """The key that sorts versions: numbers by their value, and behind them all other names."""
     return (int(version), "") if is_number(version) else (1 << 63, version)
 
 
 def is_number(name: str) -> bool:
-    """Whether the name of a folder is that of a version."""
+    """Whether the name of a folder is one of a version."""
+    # `isdigit` alone is also true for digits that `int` does not read, such as ².
     return name.isascii() and name.isdigit()
 
 
@@ -33,11 +34,11 @@ class FoundModel(NamedTuple):
     version: str
     path: Path
     config: Path | None = None
-    """Its config.pbtxt, which stands beside the versions."""
+    """Its config.pbtxt, which lies beside the folders of versions."""
 
 
 class ModelFolder:
-    """Every method reads the folder anew: models may come and go while the server runs."""
+    """A folder of models. Every method reads it again: models may come and go while the server runs."""
 
     def __init__(self, path: Path, archives: tuple[str, ...] = ()) -> None:
         self.path = path
@@ -49,7 +50,7 @@ class ModelFolder:
         return sorted(self._entries())
 
     def _entries(self) -> dict[str, Path]:
-        """Folders by their names, and archives by theirs without the ending; a folder wins over its archive."""
+        """Folders by their names, and archives by their names without the ending. A folder wins over an archive."""
         try:
             entries = sorted(entry for entry in self.path.iterdir() if entry.name[0] not in "._")
             archives = {self._stem(entry): entry for entry in entries if self._stem(entry) and entry.is_file()}

@@ -17,9 +17,9 @@ class FixedPath:
     file: str
     line: int
     root: str
-    """The beginning of it that can be a link, such as /home/mind/model."""
+    """The beginning of it, in place of which there can be a link, such as /home/mind/model."""
     inside: str = ""
-    """What the link leads to, in a folder made by `Package.run_links`, or in the package where it has none."""
+    """The target of the link: a path in the folder of `Package.run_links`, or in the package where it has none."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class ChainStep:
     version: str
     """Empty: the newest."""
     title: str
-    """What its errors begin with."""
+    """The beginning of its errors."""
     hop: str
-    """What its worker does with the tensors: JSON, see `panglot_worker.tensors.handing`."""
+    """Instructions for its worker about the tensors: JSON, see `panglot_worker.tensors.handing`."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """What the detector of a dialect says about a path."""
+    """The facts about a package that the detector of a dialect finds."""
 
     name: str
     folder: Path
@@ -48,49 +48,50 @@ class Package:
     problems: tuple[str, ...] = ()
     config: Path | None = None
     arguments: tuple[str, ...] = ()
-    """What the script finds in sys.argv."""
+    """The arguments of the script, for its sys.argv."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Settings the dialect, or the platform's own configuration, chooses."""
+    """Settings that the dialect, or the platform's own configuration, chooses."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the dialect's worker side needs to know."""
+    """Values for the dialect's worker half."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables the script expects."""
+    """Variables that the script expects."""
     takes: str = ""
-    """The function that gets what a request holds, where another than `entry` does."""
+    """The function that gets the input of a request; empty: `entry` gets it."""
     gives: str = ""
-    """The function whose result is the answer, where another than `entry` gives it."""
+    """The function that returns the answer; empty: `entry` returns it."""
     facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What else `panglot inspect` shows: lines by heading."""
+    """Further facts for `panglot inspect`: lines by heading."""
     installs: tuple[tuple[str, ...], ...] = ()
-    """What the platform would install: the arguments of `pip install`, call by call, run in the package's folder."""
+    """Packages that the platform installs: the arguments of each `pip install`, run in the package's folder."""
     run_links: Mapping[str, Path] = field(default_factory=dict)
-    """Links, by relative path, in the private folder each worker then runs in; without any it runs in `folder`."""
+    """Links, by relative path, for a private folder in which each worker runs; without links it runs in `folder`."""
     fixed_paths: tuple[FixedPath, ...] = ()
     tries_elsewhere: int = 0
     """How often a call is given to another worker when the script's answer requests it."""
     runs_to_its_end: bool = False
     """Whether the package serves nothing: its dialect's `alone.run` runs it, and the command ends with it."""
     sticks_by: str = ""
-    """A parameter of requests with tensors: those with the same value run in the same worker; empty: in any."""
+    """A parameter of requests with tensors: requests with the same value of it run in the same worker. Empty: there is
+    no such parameter."""
     chain: tuple[ChainStep, ...] = ()
-    """The models that answer its requests with tensors, where they are called one after the other. Its own worker does
-    what is left."""
+    """The models that answer its requests with tensors, one after the other. Its own worker answers all other
+    requests."""
     retained_bytes: int = 0
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
     captures_native_output: bool = False
-    """Whether its calls' output includes what C libraries and started programs print."""
+    """Whether the output of its calls includes the output of C libraries and started programs."""
     worker_half: Path | None = None
-    """The folder of the dialect's worker half; None: that of a dialect of Panglot."""
+    """The folder of the dialect's worker half; None: Panglot has the dialect itself."""
     whole: Path | None = None
-    """The folder that has all of the package, where that is more than `folder`, in which the script runs."""
+    """The folder with all of the package; None: it is `folder`, in which the script runs."""
     above: Path | None = None
-    """A folder above `root` that names of modules or files begin at; of what is in it, `root` alone is needed."""
+    """A folder above `root` at which names of modules or files begin. Of its contents only `root` is needed."""
     archive: Path | None = None
-    """The archive that the package lies in."""
+    """The archive of the package; None: the package is no archive."""
     unpacked: Path | None = None
-    """The folder that it was unpacked to."""
+    """The folder that the archive was unpacked to."""
     elsewhere: tuple[Path, ...] = ()
-    """Paths of this machine outside of `root` that the worker gets."""
+    """Paths of this machine outside of `root` that the worker reads."""
 
     @property
     def root(self) -> Path:
@@ -98,11 +99,11 @@ class Package:
         return self.whole or self.folder
 
     def in_archive(self, text: str) -> str:
-        """A text whose paths begin with the archive, which users know, and not with where it was unpacked."""
+        """A text with the archive in place of the folder that it was unpacked to: users know only the archive."""
         return text.replace(str(self.unpacked), str(self.archive)) if self.unpacked is not None else text
 
     def for_worker(self) -> dict[str, object]:
-        """What a worker gets to know about the package."""
+        """The description of the package for a worker, as JSON can hold it."""
         return {
             "name": self.name,
             "folder": str(self.folder),

@@ -1,4 +1,4 @@
-"""What a package requires to be installed."""
+"""The requirements of a package, as commands of pip."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def _is_line(line: str) -> bool:
 
 
 def wish(package: Package) -> Wish:
-    """What a package requires, on this machine or another."""
+    """The requirements of a package, for this machine or another."""
     wanted = commands(package)
+    # Another machine gets the package's folder alone: a file above it travels as text.
     outside = [words[-1] for words in wanted if words[-1].startswith("..")]
     texts = {path: _text(package.folder / path) for path in outside}
     return Wish(package.name, str(package.folder), wanted, texts)

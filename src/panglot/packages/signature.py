@@ -1,4 +1,4 @@
-"""What a script says about its entry point: docstring, inputs with their types, and what it returns. Runs nothing."""
+"""The entry point of a script, read without running it: docstring, inputs with their types, and the answer's type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class InputOfScript:
-    """A parameter of the function that gets what a request holds. `type` and `default` are as written, or empty."""
+    """A parameter of the function that gets the input. `type` and `default` are as written, or empty."""
 
     name: str
     type: str = ""
@@ -30,7 +30,7 @@ class InputOfScript:
 @dataclass(frozen=True)
 class Signature:
     docstring: str = ""
-    """The first paragraph of what the author wrote about the function, its class or the script."""
+    """The first paragraph of the docstring of the function, or else of its class or the script."""
     inputs: tuple[InputOfScript, ...] = ()
     returns: str = ""
 
@@ -78,7 +78,7 @@ def _is_static(function: Function) -> bool:
 
 
 def _shown(node: ast.expr | None) -> str:
-    """An expression as it stands in the script, cut where it is long; empty without one."""
+    """An expression as text, cut where it is long; empty without one."""
     if node is None:
         return ""
     text = ast.unparse(node)

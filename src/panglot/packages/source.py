@@ -25,9 +25,9 @@ def parse(script: Path) -> ast.Module:
 
 
 def texts_beginning(script: Path, beginning: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
-    """Every text of one line in a script that begins with a pattern, and the line it is in.
+    """Every text in a script that has one line and begins with a pattern, and its line number.
 
-    There are none in a script that cannot be read: importing it will say what is wrong.
+    A script that cannot be read has none: its import will say what is wrong.
     """
     try:
         tree = parse(script)
@@ -41,7 +41,7 @@ def texts_beginning(script: Path, beginning: re.Pattern[str]) -> Iterator[tuple[
 
 
 def unreadable(error: UnreadableFile) -> StartError:
-    """The error to raise about a file of a package that is not read."""
+    """The error to raise about a file of a package that cannot be read."""
     return StartError(error.problem, file=error.file, line=error.line)
 
 

@@ -1,9 +1,9 @@
 """A YAML file of a package: its values, and the line of each key.
 
-PyYAML's safe loader parses the text and decides what a plain word means (`yes` is true, `3.10` is a number), as the
-platforms do that read these files. In addition the file is limited: in bytes, in levels, in the number of
+PyYAML's safe loader parses the text and decides what a plain word means (`yes` is true, `3.10` is a number): the
+platforms read these files in the same way. In addition the file is limited: in bytes, in levels, in the number of
 values after aliases are written out, and in the length of a number. Keys that occur twice are an error, and so are
-tags that name Python objects. The values are those of JSON, because workers get them as JSON.
+tags that name Python objects. Only values of JSON are allowed, because workers get the file as JSON.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import yaml
 
 MOST_VALUES = 100_000
-"""Keys and values of a file, where each alias counts as much as what it stands for."""
+"""Keys and values of a file. An alias counts as many as the value that it stands for."""
 LONGEST_NUMBER = 400
 """Characters of a number. YAML has numbers to the base of 60, and their digits cost time by their square."""
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
 _TEXTS = frozenset(_TAG + name for name in ("str", "timestamp", "value", "merge"))
-"""Scalars that stay as they are written. JSON has no dates."""
+"""Scalars that stay texts. Dates are among them: JSON has no dates."""
 _WORDS_AND_NUMBERS = {_TAG + name: name for name in ("null", "bool", "int", "float")}
 
 
@@ -42,10 +42,10 @@ class YamlFile:
     table: dict[str, Any]
     """The values: dictionaries (their keys are text), lists, text, numbers, booleans and None."""
     root: yaml.Node | None
-    """The mapping as PyYAML composed it, which knows the lines."""
+    """The mapping as PyYAML composed it, with the lines of its nodes."""
 
     def line(self, *keys: str | int) -> int:
-        """The line of a key (or of an entry of a list, by its index), or of the value that would have it."""
+        """The line of a key, or of an entry of a list by its index; without it, the line of the value around it."""
         return self._find(keys)[1]
 
     def text(self, *keys: str | int) -> str:
@@ -107,7 +107,7 @@ def parse(text: str, path: Path) -> YamlFile:
 
 
 def _check_events(events: Iterator[Any], path: Path) -> None:
-    """Refuse what would be expensive to compose: many values, or many levels. Raises StartError."""
+    """Raise StartError for a text that would be expensive to compose: with many values, or many levels."""
     depth = documents = 0
     for number, event in enumerate(events):
         kind = type(event).__name__
@@ -122,12 +122,13 @@ def _check_events(events: Iterator[Any], path: Path) -> None:
                 raise _too_deep(path, line)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             depth -= 1
+        # A mapping or sequence has two events. Aliases count here as one value: `_Construction` counts them in full.
         if number > 2 * MOST_VALUES:
             raise _too_many(path, line)
 
 
 class _Construction:
-    """Values from nodes. Each alias gets a copy, so that an alias costs as much as what it stands for."""
+    """Values from nodes. Each alias gets a copy of its value, and so costs as much as this value."""
 
     def __init__(self, path: Path, constructor: Any) -> None:
         self._path = path

@@ -1,1 +1,1 @@
-"""Recordings of traffic: the file, what stays out of it, and the tap that finds pairs in the bytes of a connection."""
+"""Recordings of traffic: the file, the redaction, and the tap that finds pairs in the bytes of a connection."""

@@ -1,4 +1,4 @@
-"""Secrets in the bodies of forms: fields of urlencoded and multipart bodies, by their names and by what is in them."""
+"""Secrets in the bodies of forms: fields of urlencoded and multipart bodies, by their names and values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^;,\s"]+))', re.IGNORECASE)
 DISPOSITION = re.compile(rb'(?im)^content-disposition:[^\r\n]*?[;\s]name=(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))')
 EXTENDED_NAME = re.compile(rb"(?im)^content-disposition:[^\r\n]*?[;\s]name\*")
 CleanField = Callable[[str, bytes], bytes | None]
-"""Given a field's name and value, gives the value to write in its place; None where the value may stay."""
+"""Takes a field's name and value. Returns the value to write instead, or None if the value may stay."""
 
 
 def clean_urlencoded(body: bytes, clean: CleanField) -> tuple[bytes, int]:
@@ -34,12 +34,12 @@ def _unquoted(value: bytes) -> bytes:
 
 
 def clean_multipart(body: bytes, content_type: str, clean: CleanField) -> tuple[bytes, int]:
-    """The body with cleaned values, and how many were cleaned. Raises ValueError for what is no multipart form."""
+    """The body with cleaned values, and how many were cleaned. Raises ValueError for a body that is no form."""
     boundary = BOUNDARY.search(content_type)
     if boundary is None:
         raise ValueError("it names no boundary")
     delimiter = b"\r\n--" + (boundary[1] or boundary[2]).encode("latin-1", "replace")
-    # The first delimiter may begin the body, where no line break is before it.
+    # The body may begin with its first delimiter, without a line break before it.
     first, *parts = (b"\r\n" + body).split(delimiter)
     if not parts or not parts[-1].startswith(b"--"):
         raise ValueError("its parts do not come to an end")
@@ -56,7 +56,7 @@ def clean_multipart(body: bytes, content_type: str, clean: CleanField) -> tuple[
 
 
 def _field_name(head: bytes) -> str:
-    """Raises ValueError for a name in a form that would have to be guessed."""
+    """The name in the head of a part. Raises ValueError for a name that is written in a way readers differ about."""
     named = DISPOSITION.search(head)
     if named is None or EXTENDED_NAME.search(head):
         raise ValueError("a part has no plain name")

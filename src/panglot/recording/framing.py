@@ -1,8 +1,8 @@
-"""Where HTTP/1 messages begin and end in a stream of bytes, for one who watches and changes nothing.
+"""Where HTTP/1 messages begin and end in a stream of bytes, for a watcher that changes nothing.
 
-A `MessageReader` is given the bytes of one direction as they come and says what they are. The raw bytes of its pieces,
-joined, are the bytes that it was given. A stream that it cannot follow (malformed, ambiguous, HTTP/2, after an upgrade)
-is opaque from there on: it is passed on, and not recorded.
+A `MessageReader` gets the bytes of one direction as they come, and cuts them into pieces. The raw bytes of its pieces,
+joined, are the bytes that it got. A stream that it cannot follow (malformed, ambiguous, HTTP/2, after an upgrade) is
+opaque from there on: it is passed on, and not recorded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MessageHead:
 
 
 class Piece(NamedTuple):
-    """A piece of the stream. `payload` is what of it belongs to the body, without the framing of chunks."""
+    """A piece of the stream. `payload` has its bytes of the body, without the framing of chunks."""
 
     kind: PieceKind
     raw: bytes = b""
@@ -55,12 +55,12 @@ class Piece(NamedTuple):
 
 @dataclass
 class Framing:
-    """How a body ends: after `length` bytes, by its last chunk, or, with neither, when the connection is closed."""
+    """The end of a body: after `length` bytes, by its last chunk, or, with neither, when the connection is closed."""
 
     length: int | None = None
     chunked: bool = False
     opaque: bool = False
-    """Whether what follows the head is no HTTP/1."""
+    """Whether the stream is no HTTP/1 behind the head."""
 
 
 class MalformedStream(ValueError):
@@ -91,6 +91,7 @@ def _declared(head: MessageHead) -> Framing:
     codings = [word.strip().lower() for value in head.values("transfer-encoding") for word in value.split(",")]
     lengths = {value.strip() for value in head.values("content-length")}
     if codings:
+        # Servers differ in which of the two they follow: a wrong guess would take a body for further messages.
         if lengths or codings != ["chunked"]:
             raise MalformedStream("the end of the body is in doubt")
         return Framing(chunked=True)
@@ -108,7 +109,7 @@ def parse_head(raw: bytes, is_request: bool) -> MessageHead:
     if parsed is None:
         raise MalformedStream("the first line is no HTTP/1")
     headers = HEADER.findall(rest.decode("latin-1"))
-    # Every line is a header, or the head is not followed.
+    # A head with a line that is no header cannot be followed: its framing may depend on that line.
     if len(headers) != rest.count(b"\n"):
         raise MalformedStream("a header has another form")
     groups = [(group or b"").decode("latin-1") for group in parsed.groups()]
@@ -119,7 +120,7 @@ def parse_head(raw: bytes, is_request: bool) -> MessageHead:
 
 @dataclass
 class MessageReader:
-    """Follows one direction. `framing_of` says how the body after a head ends, and may raise MalformedStream."""
+    """Follows one direction. `framing_of` tells the end of the body after a head, and may raise MalformedStream."""
 
     is_request: bool
     framing_of: Callable[[MessageHead], Framing]
@@ -140,6 +141,7 @@ class MessageReader:
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """The pieces that are complete with these bytes. Bytes of an incomplete head come with the rest of it."""
+        # `_ended` gives its piece without further bytes.
         while data or self._state == self._ended:
             if self.opaque:
                 yield Piece(PieceKind.OPAQUE, data)
@@ -154,7 +156,7 @@ class MessageReader:
                 yield piece
 
     def finish(self) -> Iterator[Piece]:
-        """The connection was closed: bytes that were held back, and the end of a body that ends so."""
+        """The connection was closed: the bytes that were held back, or the end of a body without a length."""
         if self._state == self._head and self._held:
             held, self._held = self._held, b""
             yield Piece(PieceKind.OPAQUE, held)
@@ -162,11 +164,11 @@ class MessageReader:
             self._state = self._head
             yield Piece(PieceKind.END)
 
-    # States. Each takes bytes, and gives a piece, or None where it needs more, and the bytes behind it.
+    # States. Each takes bytes. It returns a piece, or None if it needs more bytes, and the bytes behind the piece.
 
     def _head(self, data: bytes) -> tuple[Piece | None, bytes]:
         held = self._held + data
-        # The end may have begun in what was held back.
+        # The end of the head may have begun in the bytes that were held back.
         start = max(0, len(self._held) - 3)
         end = _head_end(held, start)
         if end < 0:
@@ -177,7 +179,7 @@ class MessageReader:
             self._held = held
             return None, b""
         raw, rest = held[:end], held[end:]
-        # Empty lines before a first line are no part of it.
+        # Empty lines before the first line are no part of the head.
         head = parse_head(raw.lstrip(b"\r\n"), self.is_request)
         framing = self.framing_of(head)
         self._held = b""
@@ -260,7 +262,7 @@ class MessageReader:
 
 
 def _head_end(data: bytes, start: int) -> int:
-    """Where the head ends, behind its empty line; -1 where it does not. Empty lines in front do not count."""
+    """The end of the head, behind its empty line; -1 if it is not there. Empty lines in front do not count."""
     first = 0
     while data[first : first + 1] in (b"\r", b"\n"):
         first += 1

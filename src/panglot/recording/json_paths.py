@@ -1,7 +1,7 @@
 """Places in JSON values, as people write them: `/user/name`, `/results[*]/id`, `/**/token`.
 
-Segments are separated by a slash. `*` stands for any key or index, `[*]` for any index, `**` for any depth, none too. A
-key with a slash or a tilde in it is written with `~1` and `~0`, as in JSON Pointer.
+Segments are separated by a slash. `*` stands for any key or index, `[*]` for any index, `**` for any depth, none too.
+In a key, a tilde is written as `~0` and a slash as `~1`, as in JSON Pointer, and a bracket `[` as `~2`.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def _matches(segments: tuple[str, ...], keys: tuple[str, ...]) -> bool:
 
 
 def replaced(value: Any, rules: Sequence[JsonPath], substitute: Callable[[Any], Any]) -> tuple[Any, int]:
-    """The value with `substitute(old)` at every place that a rule matches, and how many places those were.
+    """The value with `substitute(old)` at every place that a rule matches, and the number of these places.
 
     Works without recursion, because the value may be as deep as its parser allows.
     """
     root: list[Any] = [value]
     count = 0
-    # Per place: its container, its key, and for every rule the positions that the rule may have reached.
+    # For each place: its container, its key, and for every rule the positions that the rule may have reached.
     start = frozenset((rule, position) for rule, each in enumerate(rules) for position in _closed(each.segments, 0))
     stack: list[tuple[Any, Any, frozenset[tuple[int, int]]]] = [(root, 0, start)]
     while stack:
@@ -81,7 +81,7 @@ def replaced(value: Any, rules: Sequence[JsonPath], substitute: Callable[[Any], 
 
 
 def _closed(segments: tuple[str, ...], position: int) -> list[int]:
-    """The position, and those that follow it when `**` stands for nothing."""
+    """The position, and the positions behind it if `**` stands for nothing."""
     positions = [position]
     while position < len(segments) and segments[position] == ANY_DEPTH:
         position += 1

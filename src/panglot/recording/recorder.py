@@ -1,7 +1,7 @@
 """Writing a recording: a thread of its own, bounded memory, rotation. Traffic never waits for it.
 
-The loop that carries the traffic calls `take`, `give_back` and `offer`, which wait for nothing. The thread redacts,
-compresses and writes. Whatever goes wrong with the disk ends the recording, and nothing else.
+The loop that carries the traffic calls `take`, `give_back` and `offer`, which never wait. The thread redacts,
+compresses and writes. Any trouble with the disk ends the recording, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ log = logging.getLogger("panglot.record")
 MEMBER = 1 << 20
 """Bytes of pairs that are compressed together."""
 FLUSH_AFTER = 1.0
-"""Seconds after which pairs are written, however few."""
+"""Seconds after which pairs are written, even if they are few."""
 NOTHING = object()
-"""What comes out of the queue when pairs have waited long enough."""
+"""Stands for an entry of the queue when pairs have waited long enough."""
 GZIP = b"\x1f\x8b"
 
 
 class Recorder(PairSink):
-    """One recording, from its file's creation to `close`."""
+    """One recording, from the creation of its file to `close`."""
 
     def __init__(self, options: RecorderOptions, on_end: Callable[[str], None] = log.warning) -> None:
         """Raises StartError when the file cannot be created, or a rule of redaction cannot be read."""
@@ -58,16 +58,16 @@ class Recorder(PairSink):
     # For the loop
 
     def offer(self, pair: Pair, size: int) -> None:
-        """Have a pair written. `size` is what `take` counted for it, which the recorder now gives back."""
+        """Write a pair. `take` has counted `size` bytes for it, which the recorder gives back."""
         self._queue.put((pair, size))
 
     def close(self, patience: float = 30.0) -> None:
-        """Write what has been offered, and close the file."""
+        """Write the pairs that were offered, and close the file."""
         self._queue.put(None)
         self._thread.join(patience)
 
     def summary(self) -> str:
-        """What became of the recording, in a sentence."""
+        """The outcome of the recording, in a sentence."""
         text = f"{self.pairs} {'pair' if self.pairs == 1 else 'pairs'} in {self.options.path}"
         text += f" and {len(self.files)} older files" if self.files else ""
         return text + (f"; {self.dropped} were dropped, since {self.why_dropped}" if self.dropped else "")
@@ -92,7 +92,7 @@ class Recorder(PairSink):
         self._file.abandon()
         written = f"it holds {counted(self.pairs, 'pair')}, and the service goes on"
         self._on_end(f"the recording has ended: {self.options.path}: {why}; {written}")
-        # After the end of the queue nothing more comes: waiting for it would hold up `close`.
+        # Nothing comes after the end of the queue, and waiting for more would hold up `close`.
         while not self._at_end and (entry := self._queue.get()) is not None:
             self.give_back(entry[1])
 
@@ -197,7 +197,7 @@ class _File:
             raise StartError(f"{path} cannot be written: {error.strerror}", fix="name another file") from None
 
     def write(self, content: bytes) -> None:
-        """Append a member. Raises OSError; what was written of the member is then cut off by `abandon`."""
+        """Append a member. Raises OSError; then `abandon` cuts off the part of the member that was written."""
         left = memoryview(recording.member(content))
         size = len(left)
         while left:
@@ -213,7 +213,7 @@ class _File:
     def abandon(self) -> None:
         """Close the file after its last whole member, unless it is closed."""
         if self._descriptor < 0:
-            # Its number may be another file's by now.
+            # It is closed, and its number may belong to another file by now.
             return
         descriptor, self._descriptor = self._descriptor, -1
         try:

@@ -6,10 +6,10 @@
     {"end": {"pairs": 1, "dropped": 0, "skipped": 0}}
 
 A line without `bodies` is followed by the next line; after bodies comes one newline. Readers pass over lines and fields
-that they do not know. The file consists of whole gzip members of about a second each, so that a recording whose process
-was killed is readable up to its last second, and `zcat` reads all of it. gzip, because every Python has it, any
-machine reads it without us, and at level 1 it costs less than the JSON beside it; zstd is in the standard library
-only from Python 3.14.
+that they do not know. The file consists of whole gzip members of about a second each: if its process was killed, the
+recording is readable up to its last second. `zcat` reads all of it. The format is gzip because every Python has it,
+every machine can read it, and at level 1 it costs less than the JSON beside it; zstd is in the standard library only
+from Python 3.14.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ PIECE = 1 << 20
 OF_CONNECTION = frozenset(
     ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "expect", "te", "upgrade")
 )
-"""Headers that belong to the connection, and are made anew for another one."""
+"""Headers that belong to the connection. Another connection gets headers of its own."""
 FIX = "record it with: panglot record --to URL -o FILE"
 
 
 @dataclass
 class RecordedMessage:
-    """A request or an answer. `size` is how long its body was; `body` may be less, and `why` then says why."""
+    """A request or an answer. `size` is the length of its body. `body` may be shorter; then `why` tells the reason."""
 
     headers: list[tuple[str, str]] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
-    """Names of headers, and places in the body or the address, that were not written."""
+    """Names of headers, and of places in the body or the address, that were not written."""
     size: int = 0
     why: str = ""
-    """Why the body is not the whole body that passed; empty where it is."""
+    """Why the body is not the whole body that passed; empty if it is."""
     body: bytes = b""
 
     def header(self, name: str) -> str:
@@ -75,7 +75,7 @@ class RecordedAnswer(RecordedMessage):
 
 @dataclass
 class Pair:
-    """A request and its answer. `at` is when the request began, in seconds since the recording did."""
+    """A request and its answer. `at` is the begin of the request, in seconds since the begin of the recording."""
 
     request: RecordedRequest
     answer: RecordedAnswer
@@ -86,7 +86,7 @@ class Pair:
     took: float = 0.0
     """Seconds from the first byte of the request to the last of the answer."""
     problem: str = ""
-    """Why the exchange did not come to its end; empty where it did."""
+    """Why the exchange did not come to its end; empty if it did."""
 
     @property
     def failed(self) -> bool:
@@ -106,7 +106,7 @@ def why_not_sent(pair: Pair) -> str:
 
 
 def request_bytes(pair: Pair, host: str, more: Mapping[str, str]) -> bytes:
-    """The request of a pair for a server of this name, with further headers in place of recorded ones."""
+    """The request of a pair for a server of this name, with further headers instead of recorded ones."""
     request = pair.request
     left_out = OF_CONNECTION | {name.lower() for name in more}
     headers = [(name, value) for name, value in request.headers if name.lower() not in left_out]
@@ -130,7 +130,7 @@ def encoded(pair: Pair) -> bytes:
 
 
 def head_of(pair: Pair) -> dict[str, Any]:
-    """What JSON says of a pair, whose bodies follow."""
+    """The line of JSON for a pair. Its bodies follow in the file."""
     request, answer = pair.request, pair.answer
     return {
         "pair": pair.number,
@@ -165,8 +165,8 @@ def member(content: bytes) -> bytes:
 class Recording:
     """A recording that is read from its beginning, one pair in memory at a time. A context manager.
 
-    Raises StartError, one line, for a file that is no recording or is damaged. One that ends in the middle of a member,
-    because its process was killed, ends after its last whole pair, and `truncated` says so.
+    Raises StartError, one line, for a file that is no recording or is damaged. If its process was killed, the file ends
+    in the middle of a member: the recording then ends after its last whole pair, and `truncated` is set.
     """
 
     def __init__(self, path: Path) -> None:
@@ -248,7 +248,7 @@ class Recording:
             raise self._damaged("it is not gzip") from None
 
     def _ends_with_half_a_mark(self) -> bool:
-        """Whether the file was cut after the first byte of a member, which gzip takes for something else."""
+        """Whether the file was cut after the first byte of a member, which gzip takes for the begin of another file."""
         self._raw.seek(-1, os.SEEK_END)
         return self._raw.read(1) == b"\x1f"
 
@@ -264,7 +264,7 @@ class Recording:
         return bodies
 
     def _exactly(self, size: int) -> bytes:
-        """So many bytes, read in pieces: memory is used for bytes that are there, not for a size that is a lie."""
+        """So many bytes, read in pieces: memory is used for bytes that are there, and not for a size that is wrong."""
         pieces = []
         while size:
             try:
@@ -288,7 +288,7 @@ class Recording:
 
 
 def pair_of(head: dict[str, Any], bodies: Sequence[bytes]) -> Pair:
-    """The pair of which `head_of` made this, with its bodies. Raises ValueError."""
+    """The pair from the result of `head_of`, with its bodies. Raises ValueError."""
     try:
         request, answer = head["request"], head["answer"]
         return Pair(

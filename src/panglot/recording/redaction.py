@@ -1,4 +1,4 @@
-"""What stays out of a recording: credentials always, and what `--redact` names."""
+"""Keeps secrets out of a recording: credentials always, and everything that `--redact` names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SECRET_WORDS = frozenset(
     ]
 )
 RUN_TOGETHER = ("authorization", "apikey", "accesskey", "secretkey", "authtoken", "accesstoken", "password", "appcode")
-"""Endings of names that are written without a separator."""
+"""Endings of secret names that are written without a separator."""
 WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 ADDRESSES = ("location", "referer", "content-location", "link")
 """Headers that may have an address with a secret in its query."""
@@ -53,7 +53,7 @@ EVENTS = "text/event-stream"
 
 
 def is_secret(name: str) -> bool:
-    """Whether a header or a parameter of this name carries a credential, as far as its name tells."""
+    """Whether a header or a parameter carries a credential, judged by its name."""
     words = {word.lower() for word in WORD.findall(name)}
     return bool(words & SECRET_WORDS) or re.sub("[^a-z0-9]", "", name.lower()).endswith(RUN_TOGETHER)
 
@@ -62,14 +62,14 @@ class Redaction:
     """The rules of one recording. A rule that begins with a slash is a place in JSON bodies, others name headers."""
 
     def __init__(self, rules: Iterable[str] = (), secrets: Iterable[str] = ()) -> None:
-        """`secrets` are values that no header and no address may show. Raises ValueError for a path that is none."""
+        """`secrets` are values that no header and no address may show. Raises ValueError for a malformed path."""
         self.secrets = tuple(secret for secret in secrets if secret)
         rules = tuple(rules)
         self.paths = [JsonPath.parse(rule) for rule in rules if rule.startswith(("/", "["))]
         self.headers = frozenset(rule.lower() for rule in rules if not rule.startswith(("/", "[")))
 
     def apply(self, pair: Pair) -> None:
-        """Take everything secret out of a pair, in place. Names of what was taken are noted in `withheld`."""
+        """Take everything secret out of a pair, in place. The names of removed values are noted in `withheld`."""
         request = pair.request
         request.target, names = without_secrets(request.target, self.headers)
         for secret in self.secrets:
@@ -111,7 +111,7 @@ class Redaction:
             message.why = "redacted"
 
     def _cleaner(self, message: RecordedMessage) -> Callable[[bytes], tuple[bytes, int]] | None:
-        """How secrets are found in a body of this type; None where there are none in it."""
+        """The function that cleans a body of this type; None if no rule can match in it."""
         kind = message.content_type
         if kind == URLENCODED:
             return lambda body: clean_urlencoded(body, self._clean_field)
@@ -122,12 +122,13 @@ class Redaction:
         if kind in JSON_LINES:
             return lambda body: self._lines(body, b"")
         is_json = kind.endswith(("/json", "+json")) or message.body.lstrip()[:1] in (b"{", b"[")
+        # An encoded body may be JSON, whatever its type says: its first byte cannot tell.
         if is_json or not kind or message.header("content-encoding"):
             return self._whole
         return None
 
     def _clean_field(self, name: str, value: bytes) -> bytes | None:
-        """A form is an object of its fields; JSON in a field is looked into as a body of its own, too."""
+        """The cleaned value of a form's field, or None. Paths match a form like a JSON object, and JSON in a field."""
         named = name.lower() in self.headers or any(path.matches((name,)) for path in self.paths)
         if named or is_secret(name) or any(secret.encode() in value for secret in self.secrets):
             return SUBSTITUTE.encode()
@@ -142,7 +143,7 @@ class Redaction:
         return (json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"), count) if count else (body, 0)
 
     def _lines(self, body: bytes, start: bytes) -> tuple[bytes, int]:
-        """Each line that begins so and has JSON in it, on its own. Other lines, such as `[DONE]`, have no places."""
+        """Clean each line that begins with `start` and has JSON. Other lines, such as `[DONE]`, stay as they are."""
         total = 0
         lines = []
         for text in body.split(b"\n"):
@@ -159,7 +160,7 @@ class Redaction:
 
 
 def without_secrets(target: str, further: Iterable[str] = ()) -> tuple[str, list[str]]:
-    """An address without the values of parameters that are secret, or are named in `further`; and their names."""
+    """An address without the values of secret parameters, and of those named in `further`; and the names of these."""
     path, mark, query = target.partition("?")
     if not mark:
         return target, []
@@ -175,7 +176,7 @@ def without_secrets(target: str, further: Iterable[str] = ()) -> tuple[str, list
 
 
 def decoded(message: RecordedMessage) -> bytes:
-    """The body without its Content-Encoding. Raises ValueError for one that is not known here, or is too large."""
+    """The body without its Content-Encoding. Raises ValueError for an unknown encoding, and for too many bytes."""
     coding = message.header("content-encoding").strip().lower()
     if coding in ("", "identity"):
         return message.body

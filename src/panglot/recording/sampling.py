@@ -12,11 +12,11 @@ class SamplingRules:
     """The rules of one recording. All of them must hold."""
 
     every: int = 1
-    """Of so many exchanges that the other rules admit, one is recorded."""
+    """One of so many exchanges is recorded, among the exchanges that the other rules admit."""
     per_second: float = 0.0
     """At most so many in a second; 0: any number."""
     only_failures: bool = False
-    """Whether answers below 400 are left out."""
+    """Whether exchanges with answers below 400 are left out."""
     paths: tuple[str, ...] = ()
     """Patterns of paths, such as /v1/*; none: all paths."""
     headers: tuple[tuple[str, str], ...] = ()
@@ -35,14 +35,14 @@ class Sampler:
     """Applies the rules. Used by one thread."""
 
     def __init__(self, rules: SamplingRules, turn: int = 0) -> None:
-        """`turn` is how many exchanges count as seen, so that several samplers do not all begin with the same turn."""
+        """`turn` exchanges count as seen, so that several samplers do not all begin with the same turn."""
         self.rules = rules
         self._turn = turn - 1
         self._allowance = max(1.0, rules.per_second)
         self._at = 0.0
 
     def wants(self, target: str, headers: Sequence[tuple[str, str]], now: float, method: str = "POST") -> bool:
-        """Whether to record the exchange of a request whose head has come. With `only_failures`, whether perhaps."""
+        """Whether to record the exchange of a request whose head has come. With `only_failures`, True means perhaps."""
         rules = self.rules
         path = target.partition("?")[0]
         if rules.paths and not _matches_any(path, rules.paths):
@@ -51,6 +51,7 @@ class Sampler:
             return False
         if rules.headers and not all(_has(headers, name, pattern) for name, pattern in rules.headers):
             return False
+        # With `only_failures` the answer decides, and only failures take turns: see `wants_answer`.
         return rules.only_failures or self._takes_turn(now)
 
     def wants_answer(self, status: int, failed: bool, now: float) -> bool:

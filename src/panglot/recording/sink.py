@@ -1,4 +1,4 @@
-"""Where taps bring their pairs: what they may hold in memory until then, and what is counted."""
+"""The sink for the pairs of taps: the memory that taps may use, and the counters of a recording."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from panglot.recording.sampling import Sampler, SamplingRules
 
 log = logging.getLogger("panglot.record")
 PAIR_COST = 2048
-"""Bytes that a pair is counted for beside its bodies: its heads and objects."""
+"""Bytes that count for each pair besides its bodies: for its heads and objects."""
 
 
 @dataclass(frozen=True)
 class RecorderOptions:
-    """What a recording is told. Sizes are bytes, times seconds; 0 means without limit."""
+    """The options of a recording. Sizes are bytes, times seconds; 0 means without limit."""
 
     path: Path
     service: str = ""
@@ -31,7 +31,7 @@ class RecorderOptions:
     retain: int = 0
     """Files before the current one that are not deleted; 0: all."""
     secrets: tuple[str, ...] = ()
-    """Values that are never written, in whatever header or address they stand."""
+    """Values that are never written, in any header or address."""
 
 
 class PairSink(ABC):
@@ -44,15 +44,16 @@ class PairSink(ABC):
         self.options = options
         self.sampler = Sampler(options.sampling, turn)
         self.recording = True
-        """Whether pairs are still written. Read by the loop, cleared by whoever writes."""
+        """Whether pairs are still written. The loop reads it, the writer clears it."""
         self.dropped = self.skipped = 0
-        """Pairs that were lost; exchanges that were not HTTP/1 or that sampling left out."""
+        """Pairs that were lost; exchanges that were not HTTP/1, or that sampling left out."""
         self._said_http2 = False
         self._used = 0
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Count so many bytes that are held in memory for a pair; False, and nothing counted, beyond the limit."""
+        """Count bytes that are held in memory for a pair; False, and nothing is counted, beyond the limit."""
+        # A lock: the loop takes, and the thread of the recorder gives back.
         with self._lock:
             if self._used + size > self.options.memory:
                 return False
@@ -65,10 +66,10 @@ class PairSink(ABC):
 
     @abstractmethod
     def offer(self, pair: Pair, size: int) -> None:
-        """Have a pair written. `size` is what `take` counted for it, which the sink gives back."""
+        """Write a pair. `take` has counted `size` bytes for it, which the sink gives back."""
 
     def note_http2(self) -> None:
-        """Say once that a kind of traffic passes and is not recorded."""
+        """Log once that HTTP/2 passes and is not recorded."""
         if not self._said_http2:
             self._said_http2 = True
             log.warning("HTTP/2, such as gRPC, is passed on and not recorded")

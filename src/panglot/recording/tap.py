@@ -1,4 +1,4 @@
-"""Pairs out of the bytes of one connection, as they pass. It watches, uses what memory it may, and never raises."""
+"""Pairs out of the bytes of one connection, as they pass. It only watches, within its memory, and never raises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ clock = time.monotonic
 
 @dataclass
 class _Body:
-    """What of a body is held in memory."""
+    """The bytes of a body that are held in memory."""
 
     pieces: list[bytes] = field(default_factory=list)
     size: int = 0
@@ -44,7 +44,7 @@ class _Body:
 
 @dataclass
 class _Exchange:
-    """A request whose answer has not ended. `recorded` is False where the exchange is only followed."""
+    """A request whose answer has not ended. `recorded` is False if the exchange is only followed."""
 
     head: MessageHead
     began: float
@@ -65,7 +65,7 @@ class _Exchange:
 class ConnectionTap:
     """Follows both directions of one connection. All calls come from one thread.
 
-    A fault in here ends the recording of this connection: what it used is released, and its bytes pass on.
+    A fault in here ends the recording of this connection: its memory is released, and its bytes pass on.
     """
 
     def __init__(self, recorder: PairSink) -> None:
@@ -81,13 +81,13 @@ class ConnectionTap:
 
     @property
     def idle(self) -> bool:
-        """Whether no exchange is under way, as far as answers can be told apart."""
+        """Whether no exchange is under way. Never true once answers cannot be told apart."""
         return not self._open and self._requests.between and not self._answers.opaque
 
     # Requests
 
     def request(self, data: bytes) -> Iterator[Piece]:
-        """The pieces of what a client has sent, to be passed on; their raw bytes are what came."""
+        """The pieces of the bytes that a client has sent. Their raw bytes are to be passed on."""
         if self._requests.between:
             self._begun = clock()
         for piece in self._requests.feed(data):
@@ -108,6 +108,7 @@ class ConnectionTap:
         elif piece.kind is PieceKind.END and self._reading is not None:
             exchange, self._reading = self._reading, None
             exchange.request.complete = True
+            # The whole answer may have come before the end of the request.
             if exchange.ended:
                 self._finish(exchange)
             self._begun = clock()
@@ -116,7 +117,7 @@ class ConnectionTap:
 
     def _begin(self, head: MessageHead, cost: int) -> None:
         if self._answers.opaque:
-            # No answer will be found for it: one exchange after the other would stay in memory.
+            # No answer can be found for it, so each exchange would stay in memory.
             return
         recorder = self._recorder
         recorded = recorder.recording
@@ -126,6 +127,7 @@ class ConnectionTap:
         if recorded and not recorder.take(cost):
             recorder.dropped += 1
             recorded = False
+        # Also if it is not recorded: answers are matched with requests by their order alone.
         self._reading = _Exchange(head, self._begun, recorded, cost)
         self._open.append(self._reading)
 
@@ -139,7 +141,7 @@ class ConnectionTap:
     # Answers
 
     def answer(self, data: bytes) -> None:
-        """Note what the service has sent."""
+        """Note bytes that the service has sent."""
         if not self._answers.opaque:
             self._guarded(self._note_answers, data)
 
@@ -186,7 +188,7 @@ class ConnectionTap:
             self._release_all()
 
     def _release_all(self) -> None:
-        """Release what every exchange uses, and record no more of this connection."""
+        """Release the memory of every exchange, and record no more of this connection."""
         self._answers.opaque = True
         for exchange in (*self._open, *((self._reading,) if self._reading is not None else ())):
             self._forget(exchange)
@@ -216,14 +218,14 @@ class ConnectionTap:
             self._forget(exchange)
 
     def _forget(self, exchange: _Exchange) -> None:
-        """Give back what an exchange holds; it is followed and not recorded."""
+        """Give back the memory of an exchange, which is followed and no longer recorded."""
         if exchange.recorded:
             exchange.recorded = False
             self._recorder.give_back(exchange.held)
             exchange.request, exchange.answer = _Body(), _Body()
 
     def _give_up(self) -> None:
-        """Answers cannot be told apart any more."""
+        """Stop the recording of this connection: its answers cannot be told apart any more."""
         self._recorder.skipped += max(1, len(self._open))
         self._release_all()
 
@@ -233,7 +235,7 @@ class ConnectionTap:
         try:
             self._offer(exchange, problem)
         finally:
-            # Nothing is left to release once the recorder has it.
+            # Releases nothing if the recorder has taken the pair, and its memory with it.
             self._forget(exchange)
 
     def _offer(self, exchange: _Exchange, problem: str) -> None:
@@ -264,14 +266,14 @@ class ConnectionTap:
         exchange.recorded = False
 
     def closed(self, problem: str) -> None:
-        """The connection has ended. `problem` says of exchanges that were under way why they have no whole answer."""
+        """The connection has ended. `problem` tells why exchanges that are under way have no whole answer."""
         self._guarded(self._note_closed, problem)
 
     def _note_closed(self, problem: str) -> None:
         for piece in self._answers.finish() if not self._answers.opaque else ():
             self._note_answer(piece)
         if self._reading is not None and self._reading.ended:
-            # The answer came before the end of the request, and nobody waits for the rest of the request.
+            # Its answer ended before its request, so it is in `_open` no more.
             self._finish(self._reading)
         for exchange in self._open:
             self._finish(exchange, problem)

@@ -1,4 +1,4 @@
-"""Noticing that a package's files have changed."""
+"""Noticing changes of a package's files."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ LARGEST = 64 << 20
 
 
 def forget_tokens() -> None:
-    """Have no token in the environment: neither for children nor for readers of /proc/PID/environ.
+    """Remove all tokens from the environment: neither children nor readers of /proc/PID/environ may see them.
 
-    The kernel shows there what the process was started with, from the process's own memory, whatever it has unset
-    since; so the text of the tokens is overwritten in that memory too. Memory itself is not hidden from processes
-    of the same user where the system lets them trace each other.
+    The kernel shows there the variables that the process was started with. It reads them from the memory of the
+    process, also when they have been unset since. So the text of the tokens is overwritten in this memory too. The
+    memory itself is visible to processes of the same user, if the system lets them trace each other.
     """
     given = [name for name in SECRETS if os.environ.pop(name, None) is not None]
     if given:

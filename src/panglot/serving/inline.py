@@ -1,4 +1,4 @@
-"""`--inline`: the script on the main thread of this process, the server on another, so that breakpoints work."""
+"""`--inline`: the script has the main thread of this process, the server another thread, so that breakpoints work."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def run_inline(make: Callable[[], Serving]) -> None:
 
     front_end, worker_end = socket.socketpair()
     side = ServerThread(make, front_end)
+    # Python calls handlers on the main thread alone, so the loop of the server cannot listen to signals itself.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: side.interrupt())
     side.start()
@@ -37,7 +38,7 @@ def run_inline(make: Callable[[], Serving]) -> None:
 
 
 class ServerThread(threading.Thread):
-    """Runs the server, which is everything but the script."""
+    """Runs the server: everything but the script."""
 
     def __init__(self, make: Callable[[], Serving], link: socket.socket) -> None:
         super().__init__(name="panglot-server", daemon=True)
@@ -60,13 +61,13 @@ class ServerThread(threading.Thread):
     async def _serve(self) -> None:
         self.serving = self.make()
         self.serving.model_host.engines[0].main.supervisor.launcher.inline = self.link
-        # `stop` sets one and looks at the other; here it is the other way round, so a stop is never missed.
+        # `stop` sets `is_stopped`, then looks at `serving`. Here it is the other way round, so no stop is missed.
         if self.is_stopped:
             self.serving.stop()
         await self.serving.run()
 
     def interrupt(self) -> None:
-        """Act on a signal, on the main thread: drain; the second time, also break off what the script is doing."""
+        """Act on a signal, on the main thread: drain; the second time, also interrupt the script."""
         self.interrupts += 1
         self.stop()
         if self.interrupts > 1:

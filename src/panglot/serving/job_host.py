@@ -41,7 +41,7 @@ class JobHost:
     ) -> None:
         """Opens the folder of `--jobs`. Raises StartError.
 
-        `board` is another than the settings name; `free_elsewhere` how many jobs of a model other fronts can take.
+        `board` replaces the board of the settings; `free_elsewhere` tells how many jobs of a model other fronts take.
         """
         self.models = models
         self.jobs = self.board = board or JobBoard(Path(settings.jobs) if settings.jobs else None, limits(settings))
@@ -55,7 +55,7 @@ class JobHost:
         self._attach()
 
     def _attach(self) -> None:
-        """Have the models that there are now run their jobs."""
+        """Let the present models run their jobs, and no others."""
         present = set(self.models)
         for model in [model for model in self._runners if model not in present]:
             self.board.detach(model_key(model), self._runners.pop(model))
@@ -96,6 +96,7 @@ class JobHost:
             if state is None:
                 return None
             if state.job.is_ended:
+                # The event about the end must come after all events about the run.
                 await self.live.settled(state.job.id)
             answer = await self.board.answer(state.job.id) if state.job.is_ended else None
         except JobTrouble:
@@ -106,7 +107,7 @@ class JobHost:
         return self._written(state, event, so_far)
 
     def _written(self, state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
-        """The body as the route's platform writes it, or in our own form."""
+        """The body in the form of the route's platform, or in Panglot's own form."""
         route = route_of(self.models, state.job)
         if route is not None and route.job is not None and route.job.webhook is not None:
             return route.job.webhook(state, event, answer)
@@ -114,7 +115,7 @@ class JobHost:
 
 
 def _payload(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
-    """The body of a webhook: the job, with its answer where that is JSON and small."""
+    """The body of a webhook: the job, with its answer if the answer is JSON and small."""
     data = view(state)
     if answer is not None and answer.head.startswith(b"application/json") and len(answer.body) <= INLINE:
         data["answer"] = orjson.loads(answer.body)
@@ -123,7 +124,7 @@ def _payload(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
 
 
 def limits(settings: Settings) -> JobLimits:
-    """How much may be stored, by default more on disk than in memory."""
+    """The limits of stored jobs, by default larger on disk than in memory."""
     usual = ON_DISK if settings.jobs else IN_MEMORY
     count = settings.jobs_count or usual.jobs
     return JobLimits(count, settings.jobs_bytes or usual.bytes, settings.jobs_queued or count)

@@ -1,4 +1,4 @@
-"""`--link-paths`: paths of the platform that a script has hard-coded, made to lead to the package."""
+"""`--link-paths`: links at hard-coded paths of the platform, which lead to the package."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from panglot.packages.package import Package
 
 log = logging.getLogger("panglot")
 WHOLE = "whole-package"
-"""What the package's folder is called in the folder that such a link leads to."""
+"""The name of the package's folder in the folder that such a link leads to."""
 
 
 class Lead(NamedTuple):
-    """Where a link leads, and for whom."""
+    """The target of a link, and the model that owns it."""
 
     owner: str
     target: Path
 
 
 class Links:
-    """All links of a server. One leads to its latest owner, and back to the one before when that goes first."""
+    """All links of a server. A link leads to its latest owner; if this owner goes, it leads to the one before again."""
 
     def __init__(self) -> None:
         self._leads: dict[Path, list[Lead]] = {}
@@ -38,9 +38,9 @@ class Links:
     def fixed_paths(
         self, package: Package, make: bool, owner: str = "", instead_of: Collection[str] = ()
     ) -> Iterator[None]:
-        """Warn of every such path; with `make`, link it to the package for as long as this is open. Raises StartError.
+        """Warn of every such path; with `make`, link it to the package while this is open. Raises StartError.
 
-        A link that is there for one of `instead_of`, which are about to go, is taken over.
+        Models of `instead_of` are about to go: their links are taken over.
         """
         if not make:
             for path in package.fixed_paths:
@@ -59,6 +59,7 @@ class Links:
                 log.info("%s leads to %s", root, package.folder, extra={"package": package.name})
             yield
         finally:
+            # Links first: none may lead into a folder that has been removed.
             for link, lead in reversed(led):
                 self._end(link, lead)
             scratch.close()
@@ -89,14 +90,14 @@ class Links:
 
 
 def _turn(link: Path, target: Path) -> None:
-    """Have a link lead elsewhere, without a moment in which it leads nowhere."""
+    """Change the target of a link, without a moment in which there is no link."""
     beside = link.with_name(f".{link.name}.{os.getpid()}")
     beside.symlink_to(target)
     beside.replace(link)
 
 
 def _made_for(link: Path, target: Path) -> list[Path]:
-    """Make the link and the folders above it; returns those that were not there. Raises StartError."""
+    """Make the link and the folders above it. Returns the folders that it made. Raises StartError."""
     if link.is_symlink() and _is_left_over(Path(os.readlink(link))):
         with contextlib.suppress(OSError):
             link.unlink()
@@ -114,5 +115,5 @@ def _made_for(link: Path, target: Path) -> list[Path]:
 
 
 def _is_left_over(target: Path) -> bool:
-    """Whether a link was made by a server that was killed."""
+    """Whether a server that was killed has made the link with this target."""
     return any(folder.name.startswith(PREFIX) and is_abandoned(folder) for folder in target.parents)

@@ -1,4 +1,4 @@
-"""What a server is to serve: from paths, a folder of models, flags and variables to a plan."""
+"""The plan of a server, made from paths, a folder of models, flags and variables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from panglot.terminal.text import brief
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 RESERVED = ("v2", "models", "stats", "metrics", "docs", "status")
-"""Names that models cannot have: clients and pages use them for something else."""
+"""Names that models cannot have: clients and pages use these paths for something else."""
 FOLDER_SETTINGS = "panglot.toml"
 """The file of a folder of models: settings of the server, and of all models that do not set them themselves."""
 
@@ -42,7 +42,7 @@ class ModelPlan:
 
 @dataclass(frozen=True)
 class ServingPlan:
-    """All that a server is to serve, and how."""
+    """Everything that a server is to serve, and how."""
 
     settings: Settings
     models: tuple[ModelPlan, ...]
@@ -51,7 +51,7 @@ class ServingPlan:
     planner: Planner | None = None
     """Makes further plans, where there may be several models."""
     failed: Mapping[str, StartError] = field(default_factory=dict)
-    """Models that cannot be served, by name, where the others are served all the same."""
+    """Models that cannot be served, by name, while the others are served all the same."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class ServingPlan:
 
     @property
     def fixed(self) -> frozenset[str]:
-        """Models that are none of the folder's: they were named on the command line."""
+        """Models outside of the folder: they were named on the command line."""
         known = self.folder.names() if self.folder is not None else ()
         return frozenset(model.name for model in self.models).difference(known)
 
@@ -96,7 +96,7 @@ def _settled(
     resolved = dialects.resolve(package, flags, environ, shared)
     arranged = dialects.arrange(package, resolved.settings, arguments)
     if arranged.defaults != package.defaults:
-        # A file that the settings named says more than the package alone did.
+        # A file that the settings name has brought further defaults.
         resolved = dialects.resolve(arranged, flags, environ, shared)
     check_sleep(resolved.settings)
     return arranged, resolved
@@ -114,7 +114,7 @@ def check_sleep(settings: Settings) -> None:
 
 
 def sleep_warnings(package: Package, settings: Settings) -> Iterator[str]:
-    """What was said about sleep and has no effect, or another than may be expected, in sentences."""
+    """Settings about sleep that have no effect, or an unexpected one, in sentences."""
     why = "streams run in its workers" if package.retained_bytes else "with --inline" if settings.inline else ""
     if why and (settings.sleep_after or settings.memory_budget or settings.gpu_memory_budget):
         yield f"the model never sleeps: {why}"
@@ -124,7 +124,7 @@ def sleep_warnings(package: Package, settings: Settings) -> Iterator[str]:
 
 
 class Planner:
-    """Plans the models of a server that may have several. What is for the server is the same for all of them."""
+    """Plans the models of a server that may have several. Settings of the server are the same for all models."""
 
     def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         self.flags = flags
@@ -136,11 +136,11 @@ class Planner:
         self.server = resolving.resolve(flags_of_server(flags), environ, self.shared, scope=dialects.scope())
         self.settings = dataclasses.replace(self.server.settings, models=where)
         self.ineffective: list[set[str]] = []
-        """What was given and has no effect, for each model that was planned."""
+        """For each planned model: the names of given settings without effect."""
         self.outdated: set[str] = set()
-        """What was given under an old name for any of them."""
+        """Settings that were given under an old name, for any model."""
         self.unused = {name for name in flags if name not in {**table_of(Settings), **former_names(Settings)}}
-        """Flags for packages of a dialect, as long as there is none of it."""
+        """Flags for packages of a dialect, as long as no package of this dialect was planned."""
 
     def server_plan(self, words: Sequence[str], whole_folder: bool = True) -> ServingPlan:
         """The plan of a server for the models named on the command line, and all of the folder. Raises StartError.
@@ -170,7 +170,7 @@ class Planner:
         Raises StartError without `partial`.
         """
         before = 0
-        # Again where one was removed: others may need that one.
+        # Again after one was removed: other models may need it.
         while before != len(plans):
             before = len(plans)
             for plan in list(plans):
@@ -183,7 +183,7 @@ class Planner:
 
     @contextlib.contextmanager
     def _kept_apart(self, name: str, failed: dict[str, StartError]) -> Iterator[None]:
-        """Note why a model cannot be served, where the others are served all the same. Raises StartError elsewhere."""
+        """With `partial`, note why a model cannot be served, and go on with others. Without it, raises StartError."""
         try:
             yield
         except StartError as error:
@@ -203,7 +203,7 @@ class Planner:
         return FoundModel("", FIRST_VERSION, path)
 
     def versions(self, name: str) -> list[FoundModel]:
-        """What the folder has of a name: its versions, or the one it is. Raises StartError."""
+        """The versions that the folder has of a name, which may be one model alone. Raises StartError."""
         if self.folder is None:
             raise StartError("this server has no folder of models", fix="--models DIR")
         with of_one_model(self.folder.path / name):
@@ -235,7 +235,7 @@ class Planner:
         notes = tuple(f"{key} in {package.config} is for the whole server and has no effect here" for key in ignored)
         package = dataclasses.replace(package, name=name, problems=(*package.problems, *notes))
         settings = dataclasses.replace(resolved.settings, **values)
-        # What cannot be offered at all is this model's fault too.
+        # Here, so that a contract which cannot be made is an error of this model alone.
         dialects.contract(package, settings)
         return ModelPlan(name, entry.version, package, settings)
 
@@ -257,7 +257,7 @@ class Planner:
             dialects.scope(plans[0].package.dialect).refuse(name, flag(name))
 
     def _default(self, first: str, models: Sequence[ModelPlan]) -> str:
-        """The name of the default model: the one that was said to be, else the first on the command line."""
+        """The name of the default model: by the settings, else the first model on the command line."""
         wanted, known = self.settings.default, dict.fromkeys(model.name for model in models)
         if wanted and wanted not in known:
             raise StartError(f"--default {wanted}: there is no such model", fix=f"there are {', '.join(known)}")
@@ -266,7 +266,7 @@ class Planner:
 
 @contextlib.contextmanager
 def of_one_model(path: Path) -> Iterator[None]:
-    """Have whatever one model makes us fail on be a fault of that model: the others are served. Raises StartError."""
+    """Turn any exception into an error of one model, so that the other models are served. Raises StartError."""
     try:
         yield
     except StartError:

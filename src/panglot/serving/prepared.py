@@ -1,4 +1,4 @@
-"""What a server has before it serves: its plan, its ports, its rules of access. Nothing of it is a thread or a loop."""
+"""A server before it serves: its plan, its ports, its rules of access. It has no thread and no loop yet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("panglot")
 
 
 class Prepared(NamedTuple):
-    """All that is known and taken before the first script is loaded. Several fronts inherit it."""
+    """Everything that is known and taken before the first script is loaded. Several fronts inherit it by the fork."""
 
     plan: ServingPlan
     rules: access.Access
@@ -44,6 +44,7 @@ def prepare(plan: ServingPlan) -> Prepared:
     # After `establish` has read the tokens, and before workers and installers start: they inherit the environment.
     forget_tokens()
     tls = tls_context(settings)
+    # Before the installation below, which takes minutes: a port that is taken must be an error at once.
     sockets = listeners.bind_all(distinct(contracts), settings)
     if rules.is_closed and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")

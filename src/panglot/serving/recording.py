@@ -1,7 +1,7 @@
-"""`serve --record FILE`: a tap on every HTTP/1 connection of our own server. Other servers never load this module.
+"""`serve --record FILE`: a tap on every HTTP/1 connection of this server. Servers that do not record never load this.
 
-The callbacks of a connection are wrapped when the connection is made, so that a server that does not record has nothing
-more on its way of a request. gRPC has a port of its own and is not recorded.
+The callbacks of a connection are wrapped when the connection is made, so requests cost nothing more in a server that
+does not record. gRPC has a port of its own and is not recorded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OwnRecording:
         self.sink = recorder
 
     async def close(self) -> None:
-        """Write what is left, and say what became of the recording."""
+        """Write the pairs that are left, and log the outcome of the recording."""
         await asyncio.to_thread(self.sink.close)
         log.info("recorded %s", self.sink.summary())
 
@@ -47,7 +47,7 @@ def own_recording(settings: Settings, secrets: Iterable[bytes]) -> OwnRecording:
 
 
 def options_of(settings: Settings, secrets: Iterable[bytes]) -> RecorderOptions:
-    """What settings say of a recording."""
+    """The options of a recording by the settings."""
     return RecorderOptions(
         Path(settings.record),
         "panglot serve",
@@ -101,10 +101,12 @@ class _TappedTransport:
         self.get_extra_info = transport.get_extra_info
 
     def write(self, data: Any) -> None:
+        # The client first: the tap only watches. A copy: the owner of a view may write to its memory again.
         self._transport.write(data)
         self._tap.answer(bytes(data))
 
     def writelines(self, pieces: Iterable[Any]) -> None:
+        # A list: an iterator would be at its end after `writelines`.
         pieces = list(pieces)
         self._transport.writelines(pieces)
         for piece in pieces:

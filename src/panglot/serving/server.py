@@ -62,7 +62,7 @@ def serve(plan: ServingPlan) -> None:
     if settings.fronts != 1:
         _serve_by_several(plan)
         return
-    # First: `configure` logs to the `sys.stderr` that this replaces.
+    # First: it replaces `sys.stderr`, and `configure` logs to the `sys.stderr` of its moment.
     journal = journals.begin(settings.log_queue)
     journal.on_space = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
@@ -72,7 +72,7 @@ def serve(plan: ServingPlan) -> None:
 
 
 def _serve_by_several(plan: ServingPlan) -> None:
-    """Serve by several fronts, where the plan allows it. Nothing of this is loaded for one front."""
+    """Serve by several fronts, if the plan allows it. A server with one front loads no module of it."""
     from panglot.serving.fronts.start import number_of_fronts, serve_by_several
 
     logs.configure(plan.settings.log_format, plan.settings.log_level)
@@ -80,7 +80,7 @@ def _serve_by_several(plan: ServingPlan) -> None:
     if fronts == 1:
         serve(dataclasses.replace(plan, settings=dataclasses.replace(plan.settings, fronts=1)))
         return
-    # No journal yet: its thread would not survive the forks. Each front begins its own.
+    # No journal yet: a thread does not survive a fork. Each front begins its own journal.
     prepared = prepare(plan)
     with mps.running(plan.settings.mps):
         serve_by_several(prepared, fronts, _run_front)
@@ -91,7 +91,7 @@ async def _run_front(prepared: Prepared, journal: Journal, member: Member) -> No
 
 
 def _run(prepared: Prepared, journal: Journal) -> None:
-    """Serve on the main thread's loop; with --inline the script has the main thread."""
+    """Serve on the main thread's loop; with --inline the script has the main thread, and the loop another."""
     if prepared.plan.settings.inline:
         from panglot.serving.inline import run_inline
 
@@ -107,10 +107,10 @@ def _run(prepared: Prepared, journal: Journal) -> None:
 
 
 class Serving:
-    """One running server: it owns the host of the models, the fronts and the listening sockets."""
+    """One running server. It owns the host of the models, the fronts and the listening sockets."""
 
     def __init__(self, prepared: Prepared, journal: Journal | None = None, member: Member | None = None) -> None:
-        """Serve what was prepared; `member` connects a front that is one of several with their parent."""
+        """Serve a prepared plan. With several fronts, `member` connects this one with their parent."""
         plan, rules, self.sockets, tls = prepared
         self.plan, self.rules, self.member = plan, rules, member
         self.settings = settings = plan.settings
@@ -169,7 +169,7 @@ class Serving:
         further = [model for port in self.ports for model in port.models]
         background = [(model, model.contract.runs_with_server) for model in (*self.models, *further)]
         if self.member is None or self.member.index == 0:
-            # Where the workers are.
+            # Only in the front that has the workers.
             tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
         if self.rules.keys is not None:
             tasks.append(asyncio.ensure_future(self._key_watch(self.rules.keys).run()))
@@ -183,6 +183,7 @@ class Serving:
                     self.member.loaded()
                 await self.stopped.wait()
             unanswered = await self._drain()
+            # With several fronts the parent raises, for all of them.
             if self.member is not None:
                 await self.member.drained(unanswered)
             elif unanswered:
@@ -201,12 +202,12 @@ class Serving:
                 await self.recording.close()
 
     def _key_watch(self, keys: Keys) -> KeyWatch:
-        """What has changes of the file of keys be in force. Every front reads it, the first tells of it."""
+        """Puts changes of the file of keys into force. Every front reads the file, and the first logs the changes."""
         others = self.member is not None and self.member.index > 0
         return KeyWatch(self.settings.keys, keys, logging.DEBUG if others else logging.INFO)
 
     def _host_of_jobs(self) -> JobHost | JobsOfOthers:
-        """The jobs of the server. Of several fronts the first stores them. Raises StartError."""
+        """The jobs of the server. With several fronts, the first front stores them. Raises StartError."""
         if self.member is None:
             return JobHost(self.settings, self.models, self.rules.webhook_keys)
         from panglot.serving.fronts.jobs import host_of_jobs
@@ -214,7 +215,7 @@ class Serving:
         return host_of_jobs(self.settings, self.models, self.rules.webhook_keys, self.member)
 
     def _recording(self) -> OwnRecording | RecordingForFronts | RecordingElsewhere | None:
-        """What records the traffic, where that is wanted. Raises StartError when its file cannot be created."""
+        """The recording of the traffic, if there is to be one. Raises StartError when its file cannot be created."""
         if not self.settings.record:
             return None
         secrets = (self.rules.token, self.rules.control_token, self.rules.metrics_token)
@@ -231,7 +232,7 @@ class Serving:
         return self.web.has_request_for(model) or (self.of_front is not None and self.of_front.is_needed(model))
 
     def _models_of_front(self) -> ModelsOfFront | None:
-        """What loads models, and has them sleep, as the parent of several fronts says."""
+        """With several fronts: loads models, and lets them sleep, by the orders of the parent."""
         if self.member is None:
             return None
         from panglot.serving.fronts.models import ModelsOfFront
@@ -239,7 +240,7 @@ class Serving:
         return ModelsOfFront(self.model_host, self.member)
 
     def _use_folder(self) -> None:
-        """Let the models of the folder, where there is one, be loaded and unloaded."""
+        """Let clients load and unload the models of the folder, if there is a folder."""
         plan = self.plan
         if plan.planner is None or plan.folder is None:
             return
@@ -272,6 +273,7 @@ class Serving:
         self.model_host.described_elsewhere = figures.description
         self.model_host.workers_elsewhere = figures.workers
         figures.described = self.model_host.description_of
+        # Last: messages of the parent, and questions of other fronts, come from here on.
         member.begin()
         member.started()
         return figures
@@ -280,6 +282,7 @@ class Serving:
         while self.model_host.is_reloading:  # noqa: ASYNC110  a reload takes seconds, and has no single end
             await asyncio.sleep(LOOK_AGAIN)
         await self.model_host.describe_again()
+        # Only now does the parent let the next front reload.
         member.tell(Reloaded())
 
     def handle_signals(self) -> None:
@@ -317,7 +320,7 @@ class Serving:
                 progress.show(time.monotonic() - began)
         stopped.cancel()
         loading.cancel()
-        # A task that was cancelled just now is not done yet: this is one that ended by itself.
+        # A task that was cancelled just now is not done yet: a done task has ended by itself.
         if loading.done():
             loading.result()
         self.model_host.check()
@@ -352,7 +355,7 @@ class Serving:
         StartMessage("the server", count, self.url, pages, line, how).say(boxed)
 
     def _start(self, model: Model) -> str:
-        """What the paths of a model begin with."""
+        """The beginning of all paths of a model."""
         newest = self.models.get(model.name) is model
         return f"/models/{model.name}" + ("" if newest else f"/versions/{model.version}")
 
@@ -362,7 +365,7 @@ class Serving:
         await asyncio.gather(self.web.drain(), self.job_host.drain())
 
     async def _drain(self) -> int:
-        """Answer the requests that were accepted. Returns how many were not, for want of time or by a second signal."""
+        """Answer the accepted requests. Returns the number without an answer, by lack of time or by a second signal."""
         self.model_host.drain()
         self.job_host.stop_feeding()
         for front in self.fronts:
@@ -381,7 +384,7 @@ class Serving:
 
 
 def _changing(model: Model) -> str:
-    """How many workers each pool of a model has, where that changes by itself; else empty."""
+    """The number of workers in each pool of a model, if it changes by itself; else empty."""
     sizes = model.engine.sizes()
     shown = [f"{size['pool']} {size['workers']}".strip() for size in sizes]
     return ", ".join(shown) if any("changes" in size for size in sizes) else ""

@@ -1,4 +1,4 @@
-"""What `panglot serve` says: that the script is loading, and, once it is ready, where to ask it and how."""
+"""The messages of `panglot serve`: the script is loading; the script is ready, at this address, with this request."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class StartMessage:
     url: str
     pages: dict[str, str] = field(default_factory=dict)
     line: str = ""
-    """A line of curl that works as it is pasted; empty where nobody knows one."""
+    """A line of curl that can be pasted; empty if no request is known."""
     how_to: str = ""
-    """What to do to have one."""
+    """How to get such a line, if there is none."""
     workers: str = ""
-    """How many there are, where that changes."""
+    """The number of workers, if it changes by itself."""
 
     def say(self, boxed: bool) -> None:
         """Write the message: between two rules on a terminal, in lines of the log elsewhere."""
@@ -46,7 +46,7 @@ class StartMessage:
             log.info("for a command to try here: %s", self.how_to)
 
     def box(self, columns: int) -> str:
-        """The message between rules. Nothing stands beside the line of curl, so that it can be copied in one piece."""
+        """The message between rules. The line of curl has a line of its own, so that it can be copied in one piece."""
         title = f" {visible(self.name)} is ready "
         wide = min(columns, WIDEST)
         workers = {"workers": self.workers} if self.workers else {}
@@ -70,7 +70,7 @@ class LoadingLine(logging.Filter):
     def __init__(self, step: Callable[[], str]) -> None:
         super().__init__()
         self._step = step
-        # Not `sys.stderr.isatty()`: the log of one front of several goes to a terminal by a pipe, line by line.
+        # Not `sys.stderr.isatty()`: the log of one front of several reaches the terminal by a pipe, line by line.
         self._terminal = os.isatty(2)
         self._told = 0.0
         self._drawn = False
@@ -96,7 +96,7 @@ class LoadingLine(logging.Filter):
             sys.stderr.flush()
 
     def show(self, seconds: float) -> None:
-        """Draw the line anew, or tell of it in the log when that is due."""
+        """Draw the line again, or log it when that is due."""
         if self._terminal and seconds > 0.5:
             line = f"  {'|/-'[int(seconds * 5) % 3]} {seconds:.0f} s, {visible(self._step())}"
             sys.stderr.write(CLEAR + line[: os.get_terminal_size(2).columns - 1])

@@ -16,12 +16,12 @@ MOST_BYTES = 256
 KEY = re.compile(r"\x1b[\[O][0-9;]*.|.", re.DOTALL)
 """One key: an arrow is three characters."""
 AROUND = 5
-"""Lines of the screen that are not the list's."""
+"""Lines of the screen that the list leaves free."""
 
 
 @contextlib.contextmanager
 def one_by_one() -> Iterator[None]:
-    """Have keys come one by one, without being shown; where the input is a terminal."""
+    """While it is open, a terminal sends each key at once, and does not show it. Other inputs stay as they are."""
     if not sys.stdin.isatty():
         yield
         return
@@ -38,7 +38,7 @@ def choose(question: str, rows: Sequence[str]) -> int | None:
     at = 0
     window = Window(len(rows), max(3, min(len(rows), shutil.get_terminal_size().lines - AROUND)))
     with one_by_one():
-        # Only now: keys that were pressed before are dropped.
+        # Written only now: `setcbreak` has dropped keys that were pressed before the question.
         sys.stdout.write(f"{question}\n")
         window.draw(rows, at, first=True)
         for key in pressed():
@@ -52,15 +52,16 @@ def choose(question: str, rows: Sequence[str]) -> int | None:
 
 
 def pressed() -> Iterator[str]:
-    """The keys as they are pressed; those of a key that is held, or of a slow line, come together."""
+    """The keys, one by one. Several may come in one read: of a key that is held down, or over a slow line."""
     while True:
-        # Not by the buffer of the text file, which would wait for more than an arrow has.
+        # Not by `sys.stdin.read`, whose buffer would wait for more characters than an arrow key has.
         given = os.read(sys.stdin.fileno(), MOST_BYTES).decode(errors="replace")
+        # An empty text is the end of the input: it counts as a key that leaves.
         yield from KEY.findall(given) or [""]
 
 
 class Window:
-    """The part of a list that fits on the screen, drawn in the same place each time."""
+    """The part of a list that fits on the screen. It is always drawn in the same place."""
 
     def __init__(self, count: int, height: int) -> None:
         self.count = count

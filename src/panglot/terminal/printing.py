@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNBOUNDED = 1_000_000
-"""The width of a file or a pipe, which have no edge that lines would have to be broken at."""
+"""The width of a file or a pipe: lines in them are never broken."""
 
 
 def console(target: TextIO | None = None, *, highlight: bool = False) -> Console:
-    """A console on standard output, or on another file; lines are broken at a terminal's edge and nowhere else."""
+    """A console on standard output, or on another file. Only on a terminal are lines broken, at its edge."""
     from rich.console import Console
 
     target = target or sys.stdout

@@ -1,4 +1,4 @@
-"""Making text of unknown origin fit to be shown."""
+"""Makes text of unknown origin safe to show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from typing import TextIO
 
 UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-"""Unicode categories that show as nothing, or change how the text around them shows."""
+"""Unicode categories that are invisible, or change the look of the text around them."""
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -25,6 +25,7 @@ def visible(text: str, keep: str = "") -> str:
 
 def brief(text: str, most: int = 400) -> str:
     """The text on one line, without its middle where it is long."""
+    # Cut before: spelling out a text of many megabytes takes long. And cut again: spelt out, it may be longer.
     shown = visible(text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}")
     return shown if len(shown) <= most else f"{shown[:most]} ..."
 
@@ -36,9 +37,9 @@ def counted(number: float, noun: str) -> str:
 
 
 def at_words(text: str, target: TextIO) -> str:
-    """The text with lines broken between words where they are wider than the terminal; as it is in a file or a pipe.
+    """The text, with lines that are wider than the terminal broken between words; unchanged for a file or a pipe.
 
-    A terminal breaks a line in the middle of a word. Words that are wider than a line, such as addresses, stay whole.
+    A terminal itself breaks lines within words. Words that are wider than a line, such as addresses, stay whole.
     """
     if not target.isatty():
         return text

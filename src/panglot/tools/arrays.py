@@ -1,9 +1,9 @@
 """Arrays of results: read from `.npy` files, written to them, and compared. The extra `arrays` brings numpy for it.
 
-Of all the front and the tools this module alone imports numpy, which nobody else needs, and pickle, because
-`reprod_log` saves a dictionary of arrays as one. `check` and `run --save` import it when they are used; a server never
-does. A pickle is a program that may call every function it names. Here its names lead to the few functions below and to
-nothing else, so that reading a file runs nothing of it, and nothing of numpy that would trust it.
+Of the front and the tools, only this module imports numpy. It alone imports pickle too, because `reprod_log` saves a
+dictionary of arrays as one. `check` and `run --save` import this module when they are used; a server never does. A
+pickle is a program that may call every function it names. Here its names lead to the few functions below and to nothing
+else. So reading a file runs no code of it, and none of numpy that would trust it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAGIC = b"\x93NUMPY"
 ZIP = b"PK\x03\x04"
 LONGEST = 60
 PLAIN = "biufcSUVmM"
-"""Kinds of numpy's types that consist of bytes alone, without references to objects."""
+"""Kinds of numpy's types whose values are bytes alone, without references to objects."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -73,11 +73,11 @@ def _dictionary(value: Any) -> dict[str, Any]:
 
 
 class Refused(ValueError):
-    """The file has something other than plain values and arrays."""
+    """The file has something besides plain values and arrays."""
 
 
 class Dtype:
-    """A type on its way: its code, and the order of bytes that its state brings."""
+    """A type while it is read: its code, and the order of bytes, which comes later in the pickle."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         self.code = code.decode("latin-1") if isinstance(code, bytes) else str(code)
@@ -87,7 +87,7 @@ class Dtype:
         self.order = str(state[1]).replace("|", "=")
 
     def numpy(self) -> Any:
-        """Raises Refused for what is more than bytes, such as objects and records."""
+        """The type for numpy. Raises Refused for types that are more than bytes, such as objects and records."""
         dtype = np.dtype(self.code)
         if dtype.kind not in PLAIN or dtype.names or dtype.subdtype:
             raise Refused(f"it holds an array of type {self.code}")
@@ -95,7 +95,7 @@ class Dtype:
 
 
 class Unfinished:
-    """An array between its creation and its state: an array, or the list of objects in it."""
+    """An array while it is read: a pickle first makes it, and then sets its contents, an array or a list of objects."""
 
     value: Any = None
 
@@ -137,7 +137,7 @@ class Unpickler(pickle.Unpickler):
     """Builds Python's own containers, numbers and texts, and arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name leads to. Raises Refused for every name but those of arrays."""
+        """The function for a name. Raises Refused for every name that arrays do not need."""
         known = KNOWN.get(f"{module}.{name}".replace("numpy._core.", "numpy.core.", 1))
         if known is None:
             raise Refused(f"it would import {module}.{name}")
@@ -170,7 +170,7 @@ def write(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def _portable(pickled: bytes) -> bytes:
-    """The pickle with the names that numpy 1 gave its core: numpy 2 knows those too, and old ones no others."""
+    """The pickle with numpy 1's names for its core. numpy 2 knows them too, and numpy 1 knows no others."""
     parts, at = [], 0
     for opcode, argument, position in pickletools.genops(pickled):
         if opcode.name == "GLOBAL" and str(argument).startswith("numpy._core."):
@@ -188,7 +188,7 @@ def of_bytes(dtype: str, shape: Any, data: bytes) -> Any:
 
 
 def of_value(value: Any) -> Any:
-    """A JSON value as an array, of no dimension for a single number or text; None for what has no array's shape."""
+    """A JSON value as an array, without dimensions for a single number or text; None where it has no array's shape."""
     shape: list[int] = []
     flat = [value]
     while flat and all(isinstance(entry, list) for entry in flat):
@@ -208,7 +208,7 @@ def of_value(value: Any) -> Any:
 
 
 def as_saved(value: Any) -> Any:
-    """A value as scripts give it to `reprod_log`, a single one as an array of one; None when it is no array."""
+    """A value in the form for `reprod_log`: a single value is an array of one. None for a value that is no array."""
     array = value if isinstance(value, Array) else of_value(value)
     return array.reshape(1) if array is not None and array.ndim == 0 else array
 
@@ -227,13 +227,13 @@ def described(array: Any) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two arrays of one shape differ. `count` is 0 when they agree; then `gap` is the largest that is allowed."""
+    """Where two arrays of one shape differ. `count` is 0 when they agree; `gap` is then the largest allowed gap."""
 
     count: int = 0
     nans: int = 0
     """How many are NaN on one side only."""
     index: tuple[int, ...] = ()
-    """Of the largest gap, of the first NaN, or of the first element that is no number."""
+    """The place of the largest gap, of the first NaN, or of the first element that is no number."""
     gap: float = 0.0
     allowed: float = 0.0
 

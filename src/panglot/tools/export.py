@@ -1,4 +1,4 @@
-"""`panglot export`: run a package's own export script, then see whether what came out can be used."""
+"""`panglot export`: runs a package's own export script, then tries the exported models."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SCRIPTS = (
     "export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py", "dump.py",
     "tools/dump.py",
 )  # fmt: skip
-"""Where packages have their export script, in the order of the search."""
+"""The paths that an export script may have in its package, in the order of the search."""
 MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx", ".mge": "megengine"}
 FORMS = {"onnx": "ONNX", "megengine": "MegEngine"}
 TELL_TALE = "PANGLOT-MODEL "
 """The beginning of the line with the probe's answer; frameworks print before and after it."""
 AS_PDMODEL = {"FLAGS_enable_pir_api": "0"}
-"""What makes Paddle 3 write the form of Paddle 2; it is read when Paddle is imported."""
+"""The variable by which Paddle 3 writes the form of Paddle 2. It is read when Paddle is imported."""
 NOT_ALL = "Paddle 3 cannot write every net as .pdmodel, such as those with sigmoid or matmul: leave out --pdmodel"
 DEEPEST = 6
 LAST_LINES = 20
@@ -54,7 +54,7 @@ class ExportedModel:
 
 @dataclass
 class Exported:
-    """What came of an export. `problem` is empty when all went well."""
+    """The result of an export. `problem` is empty when all went well."""
 
     script: Path
     seconds: float = 0.0
@@ -62,7 +62,7 @@ class Exported:
     output: str = ""
     models: list[ExportedModel] = field(default_factory=list)
     loaded: list[dict[str, Any]] = field(default_factory=list)
-    """For each model what the loading process said: inputs, outputs, seconds, or error."""
+    """For each model the answer of the process that loaded it: inputs, outputs, seconds, or an error."""
 
 
 def find_script(path: Path) -> Path:
@@ -80,7 +80,7 @@ def find_script(path: Path) -> Path:
 
 
 def root_of(script: Path) -> Path:
-    """The folder an export script is run in: its package's, also for a script in tools/ or deploy/."""
+    """The folder that an export script runs in: the package's folder, also for a script in tools/ or deploy/."""
     folder = script.resolve().parent
     return folder.parent if folder.name in ("tools", "deploy") else folder
 
@@ -88,10 +88,7 @@ def root_of(script: Path) -> Path:
 def export(
     script: Path, arguments: Sequence[str], python: str, environ: Mapping[str, str], pdmodel: bool = False
 ) -> Exported:
-    """Run the script and try each model that came out, Paddle's as .pdmodel if wanted so.
-
-    The result says what went wrong.
-    """
+    """Run the script and try each exported model; the result has failures. With `pdmodel`, Paddle writes .pdmodel."""
     environ = {**without_secrets(environ), **(AS_PDMODEL if pdmodel else {})}
     root = root_of(script)
     folders = [root, *_named(arguments, root)]
@@ -107,6 +104,7 @@ def export(
         how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
         exported.problem = f"the export script ended with {how}" + (f" ({NOT_ALL})" if pdmodel else "")
         return exported
+    # New or rewritten files: a script may write over a model of an earlier run.
     changed = [file for file, state in _files(folders) if before.get(file) != state]
     exported.models = models(changed)
     if not exported.models:
@@ -121,7 +119,7 @@ def export(
 
 
 def _named(arguments: Sequence[str], root: Path) -> Iterator[Path]:
-    """Folders named in the arguments, where a script may write besides its own."""
+    """Folders that the arguments name: a script may write there too."""
     for word in arguments:
         folder = root / word.rpartition("=")[2]
         if word and (folder.is_dir() or folder.parent.is_dir()):

@@ -14,7 +14,7 @@ from typing import Any
 
 TELL_TALE = "PANGLOT-MODEL "
 UNKNOWN = {2: 16, 3: 16, 4: 224}
-"""The length that stands for an open one, by the number of dimensions; the first, the batch, is 1."""
+"""The length for an open dimension, by the number of dimensions. The first dimension, the batch, gets 1."""
 
 
 class MissingFramework(Exception):
@@ -22,7 +22,7 @@ class MissingFramework(Exception):
 
 
 def main() -> None:
-    """Load and run the model that the first argument describes, and print what came of it."""
+    """Load and run the model that the first argument describes, and print the result."""
     wanted = json.loads(sys.argv[1])
     try:
         load_and_run = {"paddle": paddle, "onnx": onnx, "megengine": megengine}[wanted["kind"]]
@@ -31,6 +31,7 @@ def main() -> None:
         answer = {"error": str(error)}
     except Exception as error:  # noqa: BLE001  frameworks raise anything, and the answer says what
         answer = {"error": f"it does not load or run: {type(error).__name__}: {str(error).strip()[-400:]}"}
+    # Behind a line break: a framework may have begun a line.
     print("\n" + TELL_TALE + json.dumps(answer), flush=True)
 
 
@@ -99,7 +100,7 @@ def megengine(file: str, weights: str) -> dict[str, Any]:
     try:
         network.load(file)
     except RuntimeError as error:
-        # Below its first sentence is a backtrace of its own.
+        # The rest of the message is a backtrace of the library.
         raise RuntimeError(str(error).partition("\n")[0]) from None
     loaded = time.perf_counter()
     inputs = []

@@ -1,4 +1,4 @@
-"""Who listens on a port or a Unix socket of this machine."""
+"""Which process listens on a port or a Unix socket of this machine."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 
 PROC = Path("/proc")
 LISTENS = "0A"
+"""The state of a TCP socket that listens, in /proc/net/tcp."""
 ACCEPTS = 0x10000
 """The flag of a Unix socket that listens."""
 
 
 def listener(port: int, proc: Path = PROC) -> int | None:
-    """The process that listens on a port, as far as this user may know."""
+    """The process that listens on a port; None without one, and where this user may not look into the process."""
     inodes = set()
     for table in ("net/tcp", "net/tcp6"):
         with contextlib.suppress(OSError):
@@ -25,7 +26,7 @@ def listener(port: int, proc: Path = PROC) -> int | None:
 
 
 def socket_listener(path: str, proc: Path = PROC) -> int | None:
-    """The process that listens on the Unix socket at a path, as far as this user may know."""
+    """The process that listens on the Unix socket at a path; None as for `listener`."""
     inodes = set()
     with contextlib.suppress(OSError):
         for line in (proc / "net/unix").read_text().splitlines()[1:]:

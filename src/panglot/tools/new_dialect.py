@@ -12,7 +12,7 @@ from panglot.dialects.base import ENDING, Template
 from panglot.errors import StartError
 
 WORD = "dialect"
-"""What stands in place of a dialect's name on the command line."""
+"""The word on the command line in place of a dialect's name."""
 SOURCE = Path(__file__).parent / "dialect_template"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 FILES = {
@@ -27,11 +27,11 @@ FILES = {
     "example/request.json": "a request to send",
     "tests/test_NAME.py": "tests against a running server",
 }
-"""Every file, in the order to show them. NAME is the dialect's, CLASS that of its class."""
+"""Every file, in the order to show them. NAME and CLASS stand for the names of the dialect and of its class."""
 
 
 def template(folder: Path) -> Template:
-    """The files of a dialect that is called like the folder. Raises StartError when no dialect can be called so."""
+    """The files of a dialect with the name of the folder. Raises StartError when no dialect can have this name."""
     name = checked_name(folder.resolve().name)
     return Template(
         files={file.replace("NAME", name): about for file, about in FILES.items()},
@@ -54,7 +54,7 @@ def checked_name(name: str) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What the files hold, by their names inside of the folder."""
+    """The contents of the files, by their names in the folder."""
     name = folder.resolve().name
     title = "".join(word.capitalize() for word in name.split("_"))
     return {

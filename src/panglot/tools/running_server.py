@@ -1,4 +1,4 @@
-"""A server that runs already, as the tools use it: what it serves, and one request at a time."""
+"""A server that runs already, for the tools: its description, and one request at a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunningServer:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def describe(self) -> About:
-        """What the server says about itself. Of a server that is not Panglot only the given path is known."""
+        """The server's description of itself. Of a server that is not Panglot, only the given path is known."""
         for document in self.address.documents:
             status, _, body = self._send("GET", document, OPENAPI, b"", LARGEST_PAGE)
             if status != NOT_FOUND:
@@ -74,7 +74,7 @@ class RunningServer:
             with contextlib.closing(_connection(self.address)) as connection:
                 connection.request(method, path, body or None, {**headers, **self.headers()})
                 response = connection.getresponse()
-                # One byte more than allowed, to notice that there are more.
+                # One byte more than allowed: so an answer that is too long is noticed.
                 content = response.read(most + 1) if most else response.read()
                 if most and len(content) > most:
                     raise StartError(f"{self.address} answers {path} with more than {most} bytes")
@@ -85,7 +85,7 @@ class RunningServer:
 
 
 def _connection(address: ServerAddress) -> http.client.HTTPConnection:
-    """A connection to the server, which is made when something is sent; on a Unix socket, at once. Raises OSError."""
+    """A connection to the server, which opens with the first request; on a Unix socket it is open. Raises OSError."""
     if address.secure:
         context = ssl.create_default_context()
         return http.client.HTTPSConnection(address.host, address.port, timeout=PATIENCE, context=context)

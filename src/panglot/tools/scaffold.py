@@ -16,7 +16,7 @@ from panglot.tools import new_dialect, scaffold_documents
 
 
 class Choice(NamedTuple):
-    """A template as `panglot new` offers it: `word` is what to type, `dialect` and `kind` what it means."""
+    """A template as `panglot new` offers it: `word` is to be typed, and stands for `dialect` and `kind`."""
 
     word: str
     dialect: str
@@ -25,7 +25,7 @@ class Choice(NamedTuple):
 
 
 def choices() -> list[Choice]:
-    """All templates, those of dialects whose kinds can be named alone first."""
+    """All templates; first the ones whose kind alone is enough as a word."""
     own: list[Choice] = []
     others: list[Choice] = []
     for name in templated():
@@ -38,7 +38,7 @@ def choices() -> list[Choice]:
 
 
 def words() -> list[str]:
-    """What `panglot new` takes as its first word."""
+    """The words that `panglot new` takes."""
     alone = [choice.word for choice in choices() if choice.word == choice.kind]
     return [*alone, *templated(), new_dialect.WORD]
 
@@ -55,7 +55,7 @@ def meant(word: str, kind: str = "") -> tuple[str, str]:
 
 
 def planned(dialect: str, folder: Path, kind: str = "") -> tuple[Template, dict[str, bytes]]:
-    """The template with all its files, and what they hold. Raises StartError when there is none."""
+    """The template with all its files, and their contents. Raises StartError when there is no such template."""
     if dialect == new_dialect.WORD:
         return new_dialect.template(folder), new_dialect.contents(folder)
     template, source = find(dialect, kind)
@@ -107,7 +107,7 @@ def find(dialect: str, kind: str = "") -> tuple[Template, Path]:
 
 
 def next_commands(template: Template, folder: Path) -> list[str]:
-    """What to type to serve the new package, and to call it."""
+    """The commands that prepare the new package, serve it and call it."""
     shown = shlex.quote(str(folder))
     first = [template.prepare.format(folder=shown)] if template.prepare else []
     served = f"{shown}/{template.package}" if template.package else shown

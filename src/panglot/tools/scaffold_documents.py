@@ -40,7 +40,7 @@ Begin with `{script}`: put your own model there. `pytest` runs `{test}`, which l
 
 
 def documents(template: Template) -> dict[str, tuple[str, str]]:
-    """Files that a template does not have itself: what each is, and its text."""
+    """Files that the template itself does not have, each with its purpose and its text."""
     made = {}
     if template.check and TEST not in template.files:
         text = ASKED.format(sends=template.sends, check=template.check)

@@ -14,10 +14,10 @@ ORDER = ("decode", "preprocess", "inference", "final")
 
 
 def ordered(*recorded: Mapping[str, Any]) -> tuple[str, ...]:
-    """The stages of several records, in the order of a request's way.
+    """The stages of several records, in the order in which a request takes them.
 
-    Those of a script are always the same. The pools of a pipeline and the nodes of a graph have names of their own,
-    and come in the order in which the first record has them.
+    The stages of a script are always the same. Pools of a pipeline and nodes of a graph have their own names. They come
+    in the order of the first record.
     """
     own = dict.fromkeys(name for stages in recorded for name in stages if name not in ORDER)
     if not own:
@@ -28,7 +28,7 @@ def ordered(*recorded: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A value that could only be named by its type."""
+    """A value of which only the type is known."""
 
     note: str
 
@@ -51,7 +51,7 @@ class Recorded:
 
 
 def parse(body: bytes) -> Recorded:
-    """The record in a reply. Raises ValueError for what is none, StartError where numpy is missing."""
+    """The record in a reply. Raises ValueError for a body that is no record, StartError where numpy is missing."""
     if not body.startswith(MAGIC):
         raise ValueError("this is no record of stages")
     try:

@@ -25,12 +25,12 @@ COLOURS = {
     "asleep": "blue", "waking": "yellow",
 }  # fmt: skip
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
-"""What is raised by figures of another shape than ours, and by times that no clock shows."""
+"""Errors that figures of another form raise, and times that no clock can show."""
 GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, BATCH, CPU, MEMORY = range(1, 12)
 
 
 def reached(url: str) -> RunningServer:
-    """The server at an address. Raises StartError for what is none."""
+    """The server at an address. Raises StartError for a text that is no address."""
     return RunningServer(url if is_address(url) else f"http://{url}")
 
 
@@ -65,9 +65,9 @@ def read(server: RunningServer) -> dict[str, Any]:
 
 
 def screen(figures: dict[str, Any], url: str, width: int, height: int = 0, keys: bool = False) -> Group:
-    """All figures, from the most to the least important; where the screen has few lines, as many as fit.
+    """All figures, the most important first; on a screen with few lines, as many as fit.
 
-    With `keys` it says which keys there are. Raises StartError where the figures are not those of Panglot.
+    With `keys` the screen tells the keys. Raises StartError for figures that are not Panglot's.
     """
     try:
         return _screen(figures, url, width, height, keys)
@@ -130,7 +130,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _rates(figures: dict[str, Any], width: int) -> Table:
-    """A row for each figure of the last second, with a minute of it as a line of bars; on a narrow terminal, less."""
+    """A row for each figure: the last second, and the last minute as a line of bars; on a narrow terminal, less."""
     history: list[list[float]] = figures["history"][-HISTORY:]
     now = history[-1] if history else [0.0] * 12
     rows = (
@@ -145,7 +145,7 @@ def _rates(figures: dict[str, Any], width: int) -> Table:
         ("CPU", f"{now[CPU] * 100:,.0f} %", [row[CPU] for row in history]),
         ("memory", size(now[MEMORY]), [row[MEMORY] for row in history]),
     )
-    # The newest second is the last: what does not fit is left out at the beginning.
+    # The newest second is the last: a narrow terminal leaves out the oldest ones.
     space = width - sum(max(len(row[place]) for row in rows) + GAP for place in (0, 1))
     shown = max(1, min(HISTORY, space))
     table = _table(("", ""), ("now", "right"), ("last minute" if shown == HISTORY else f"last {shown} s", ""))
@@ -216,21 +216,21 @@ def _workers(figures: dict[str, Any], width: int) -> Table:
 
 
 def _batches(sizes: Sequence[tuple[int, int]]) -> str:
-    """How many batches there were of which size; nothing where all had one item."""
+    """The number of batches by size; empty where all batches had one item."""
     if not any(most > 1 for most, _ in sizes):
         return ""
     return "batches of up to " + "   ".join(f"{most}: {count:,}" for most, count in sizes)
 
 
 def _names(figures: dict[str, Any]) -> list[str]:
-    """The models that the figures are of."""
+    """The names of the models that the figures belong to."""
     about = figures["about"]
     names = [str(model["name"]) for model in about["models"]]
     return [str(about["model"])] if about.get("model") else list(dict.fromkeys(names))
 
 
 def _errors(figures: dict[str, Any], rows: int) -> Table:
-    """What went wrong, grouped, workers that died among it."""
+    """Failures in groups. Deaths of workers are among them."""
     from rich.text import Text
 
     several = len(_names(figures)) > 1
@@ -289,7 +289,7 @@ def _table(*heads: tuple[str, Any]) -> Table:
 
 
 def _milliseconds(value: float) -> str:
-    """In a second without an answer there is no latency."""
+    """A latency in words; a dash for a second without an answer, which has none."""
     return f"{value:,.2f} ms" if value else "–"
 
 

@@ -30,7 +30,7 @@ class Acceptor(Protocol):
 
 
 Accept = Callable[[socket.socket], Acceptor]
-"""Makes what takes the connections of a listening socket."""
+"""Makes the acceptor of a listening socket."""
 
 
 class TlsTimeouts(NamedTuple):
@@ -67,6 +67,7 @@ class SocketAcceptor:
             await stop_accepting(self._server, self._sock)
 
     def close(self) -> None:
+        # After `stop` this does no more than remove the file of a Unix socket.
         if self._server is not None:
             self._server.close()
         unix_socket.remove(self._path)

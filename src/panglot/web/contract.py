@@ -1,4 +1,4 @@
-"""What a platform's clients rely on: its paths, and how it answers failures."""
+"""The contract of a platform with its clients: its paths, and how it answers failures."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 PUBLIC, INFER, ADMIN, METRICS, CONTROL = "public", "infer", "admin", "metrics", "control"
 JOBS = "jobs"
-"""Who may call a route: anyone; whoever may use the model; whoever runs the server; JOBS: whoever may use the model by
-jobs. The token of clients opens all but CONTROL; a key opens what its entry says."""
+"""Who may call a route. PUBLIC: anyone. INFER: users of the model. JOBS: its users, by jobs. ADMIN, METRICS: operators
+of the server. CONTROL: operators who change its models. The token of clients opens all but CONTROL; a key opens what
+its entry says."""
 
 
 class ErrorAnswer(NamedTuple):
@@ -100,7 +101,7 @@ class InferRoute:
     whole_head: bool = False
     """Whether the worker gets all headers, and the client's address."""
     lane: str = ""
-    """What it shares with the routes whose requests may be in one batch with its own."""
+    """Requests to routes of the same lane may share a batch."""
     spooled: bool = False
     """Whether its body goes to a file, within the limits of videos; the script is given that file's path."""
     without_body: bool = False

@@ -1,4 +1,4 @@
-"""What is wrong with a contract, said when a package is served, before anything of it is relied on."""
+"""The mistakes in a contract, which a server looks for before it uses the contract."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOWER = re.compile(r"[a-z0-9-]+")
 
 
 def problems(contract: Contract) -> Iterator[str]:
-    """What a dialect's author has to mend, each in a sentence."""
+    """The mistakes that the author of a dialect has to mend, each as a sentence."""
     for route in contract.routes:
         yield from _path(route.path, route.methods, route.access, route.model)
         yield from _route(route)

@@ -1,4 +1,4 @@
-"""What all connections of one listener share."""
+"""The state that all connections of one listener share."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class OtherFronts(Protocol):
         """The counters of all fronts together, given this front's, for all models or the one of this name."""
 
     async def status(self, own: Mapping[str, Any], listener: int, is_tick: bool, model: str) -> dict[str, Any]:
-        """What the status page shows of all fronts, given what it shows of this one: all, or what changed.
+        """The figures of all fronts for the status page, given those of this front: all, or what has changed.
 
-        `model` is the name of the model that it is about; empty: all.
+        `model` is the name of the model that they are about; empty: all.
         """
 
     async def request(self, request_id: str, listener: int) -> dict[str, Any] | None:
@@ -65,6 +65,7 @@ class Front:
         self.access = access
         self.quota = quota
         self.paths = Paths(models, bool(settings.cors_origin))
+        # Before the app's watcher, which fills in `paths.pages`: watchers are called in the order of their coming.
         models.watch(self._map)
         self.app: ASGI | None = None
         self.assets = Assets()
@@ -91,7 +92,7 @@ class Front:
         self.recent: deque[Recent] = deque(maxlen=RECENT)
         self.date = b""
         self.beginnings: dict[tuple[int, bytes], bytes] = {}
-        """The first lines of answers by status and head, made once. See `exchange`."""
+        """The first lines of answers by status and head, made once. See `http1.answer_head`."""
         self.origins = Origins(settings.cors_origin)
         self.observers: list[Callable[..., None]] = []
         """Called for every answered exchange with the exchange, status, stage times and total microseconds."""

@@ -1,4 +1,4 @@
-"""How a platform's routes make jobs of their requests, and what its pages may do with these jobs."""
+"""How a platform's routes make jobs of their requests, and how its pages use these jobs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JobRequest(NamedTuple):
 
 @dataclass(frozen=True)
 class JobOptions:
-    """How one request becomes a job. What is None is as the settings and the request's own headers say."""
+    """How one request becomes a job. Where a value is None, the settings and the request's own headers decide."""
 
     is_job: bool = True
     """False: it is answered as any call, and nothing is stored."""

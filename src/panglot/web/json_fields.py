@@ -1,9 +1,9 @@
 """A few top-level fields of a JSON body.
 
 The front never parses bodies. Where a route's contract names fields that the front needs, this finds them. A small body
-is parsed whole, which is faster. Of a large one, which a thread reads, nothing is built but the fields: other values
-are skipped, and reading ends with the last field. What is no JSON is left to the worker, which refuses it in the manner
-of its platform.
+is parsed whole, which is faster. A thread reads a large one and builds nothing but the fields: it skips other values,
+and ends with the last field. A body that is no JSON is left to the worker, which refuses it in the manner of its
+platform.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ LONGEST = 65536
 """Bytes of the longest value that is read."""
 TOO_LONG = object()
 """Stands for a field of a large body that is there, and longer than that."""
+# Possessive, all of them: a pattern that gives characters back would look at a hostile body again and again.
 SPACE = re.compile(rb"[ \t\r\n]*+")
 IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 IN_VALUE = re.compile(rb'[^"\[\]{}]*+')
@@ -64,6 +65,7 @@ def scan_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str,
             value = reader.value()
             if name in names and name not in fields:
                 fields[name] = TOO_LONG if len(value) > LONGEST else orjson.loads(value)
+            # Behind the last field is a brace instead: it ends the loop by `_Ends`.
             reader.expect(COMMA)
     except (_Ends, IndexError, ValueError):
         pass
@@ -85,7 +87,7 @@ class _Reader:
         self.max_depth = max_depth
 
     def expect(self, wanted: int) -> None:
-        """Go behind a character, and whatever space is around it."""
+        """Go behind a character, and the space around it. Raises _Ends where another one stands here."""
         self.space()
         if self.body[self.at] != wanted:
             raise _Ends

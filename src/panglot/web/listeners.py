@@ -21,7 +21,7 @@ from panglot.web.models import Model
 
 
 class Listening(Protocol):
-    """What takes requests at an address, by whatever protocol."""
+    """A server that takes requests at an address, whatever its protocol."""
 
     async def start(self) -> None:
         """Take requests from now on. Raises StartError."""
@@ -40,14 +40,14 @@ class Listening(Protocol):
 
 
 def grpc_listening(front: Front, acceptor: Acceptor) -> Listening:
-    """What takes calls of gRPC. Nothing of gRPC and HTTP/2 is imported before: most servers have no port for them."""
+    """The server for calls of gRPC. Only here its modules are imported: most servers have no port for gRPC."""
     from panglot.web.http2.server import Http2Server
 
     return Http2Server(front, front.settings, acceptor)
 
 
 class Listeners:
-    """All that listens for one server."""
+    """All ports of one server, as one."""
 
     def __init__(
         self,

@@ -25,6 +25,6 @@ def own_metrics(front: Front, name: str) -> str:
 
 
 def measured(model: Model, more: Sequence[Gauge] = ()) -> str:
-    """All that a model, its engine and its platform's own metrics tell."""
+    """All counters of a model, with the gauges of its engine and the series of its platform."""
     text = model.metrics.render([*model.engine.gauges(), *more], model.contract.counters)
     return text if model.contract.metrics is None else text + model.contract.metrics(model)

@@ -24,7 +24,7 @@ from panglot_worker.line.description import Description
 log = logging.getLogger("panglot")
 Target = TypeVar("Target")
 UNLOADED = "unloaded"
-"""Why a model is not served that nothing is wrong with."""
+"""Why a model is not served although nothing is wrong with it."""
 
 
 def _no_line(base: str, start: str = "") -> str:
@@ -186,6 +186,7 @@ class Models:
         if not versions:
             return None
         preferred = self._preferred.get(name)
+        # By its own name alone: the platform's name for it may be the own name of another model.
         if not version and preferred is not None and preferred.name == name:
             return preferred
         return versions.get(version or max(versions, key=age))
@@ -205,10 +206,11 @@ class Models:
         return tuple(sorted(self._versions.get(name, ()), key=age))
 
     def add(self, model: Model) -> Model | None:
-        """Have a model answer from now on; the one that had its name and version until now, if any."""
+        """Have a model answer from now on. Returns the model that it replaces, if one had its name and version."""
         versions = self._versions.setdefault(model.name, {})
         former = versions.get(model.version)
         versions[model.version] = model
+        # A version that is loaded again stays the preferred one.
         preferred = [name for name, chosen in self._preferred.items() if chosen is former]
         self._preferred.update(dict.fromkeys(preferred, model))
         self._changed()
@@ -240,7 +242,7 @@ def only(model: Model) -> Models:
 
 
 class NamedModels(Generic[Target]):
-    """What a route that several models share leads to, by the name and version that a request gives."""
+    """The targets of a route that several models share, by the name and version that a request gives."""
 
     def __init__(self) -> None:
         self._targets: dict[tuple[str, str], Target] = {}

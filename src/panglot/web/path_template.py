@@ -29,7 +29,7 @@ class PathTemplate:
             raise ValueError(f"{text}: between two free segments something must be fixed")
         first = free[0].start() if free else len(text)
         self.fixed = (first, len(FREE.sub("", text)))
-        """How much of the path is fixed, before the first free segment and in all: where two templates fit, more."""
+        """How many characters are fixed, before the first free segment and in all: of two that fit, more wins."""
         pattern, end = "", 0
         for match in free:
             part = ".*" if match[2] else "[^/]+"
@@ -38,7 +38,7 @@ class PathTemplate:
         self._pattern = re.compile((pattern + re.escape(text[end:])).encode(), flags)
 
     def match(self, path: bytes) -> dict[str, bytes] | None:
-        """What the free segments of a path are, by name; None for another path."""
+        """The free segments of a path, by name; None for a path that does not fit."""
         match = self._pattern.fullmatch(path)
         return match.groupdict() if match is not None else None
 

@@ -149,6 +149,7 @@ class Paths:
             for route in model.contract.routes:
                 if route.model is not None:
                     self._add(b"", model, route)
+        # These replace a native route of the same path: /v2/models is reserved.
         for model, route, target in routes.routes(models):
             self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
         self.rpc = routes.rpc_targets(models)
@@ -184,6 +185,7 @@ class Paths:
             shared = self._fields.setdefault(route.path, NamedModels())
             shared.add(destination, model, self._models.names_leading_to(model), self._models.default is model)
         for method in self._methods(route):
+            # The first one stays: the default model comes before all others, and its first route before its last.
             if method == b"POST":
                 self.posts.setdefault(path, destination)
             else:
@@ -215,6 +217,7 @@ class Paths:
             patterns.sort(key=lambda pattern: pattern.template.fixed, reverse=True)
         alone, default = self._models.names_leading_to(model), self._models.default is model
         destination = Destination(model, route, route.worker_route.encode(), len(start))
+        # Behind the model's own path, and where requests name no model, this one answers without a name.
         pattern.models.add(destination, model, alone, default or bool(start) or route.model is None)
 
     def find(self, method: bytes, path: bytes, query: bytes = b"", headers: Headers = ()) -> Destination | None:
@@ -245,11 +248,12 @@ class Paths:
         for pattern in self._near(path):
             values = pattern.match(method, path)
             if values is not None:
+                # A free first segment fits nearly every path, those of pages too.
                 return None if pattern.is_wide and self._is_page(method, path) else (pattern, values)
         return None
 
     def named(self, route: InferRoute, fields: Mapping[str, Any]) -> Destination | Fault:
-        """Where a request goes whose body names its model, by what the front has read of the body."""
+        """The destination of a request whose body names its model, by the fields that the front has read of it."""
         name = fields.get(route.fields[0])
         name = "" if name is None else name
         shared = self._fields.get(route.path)
@@ -270,7 +274,7 @@ class Paths:
         yield from self._patterns.get(b"", ())
 
     def at(self, path: bytes, query: bytes = b"") -> dict[str, Destination]:
-        """What answers at a path, by method."""
+        """The destinations of a path, by method."""
         methods = {b"POST": None, **dict.fromkeys(self._others)}
         for pattern in self._near(path):
             methods |= dict.fromkeys(pattern.methods)
@@ -278,7 +282,7 @@ class Paths:
         return {method: destination for method, destination in ways.items() if destination is not None}
 
     def missing(self, method: bytes, path: bytes, query: bytes = b"", headers: Headers = ()) -> UnknownModel | None:
-        """Why a request has no answer, where it is for a route that names a model which is not there."""
+        """Why a request has no answer, where it names a model that its route does not have; else None."""
         fit = self._fit(method, path) if self._patterns and not path.startswith(RESERVED) else None
         if fit is None:
             return None

@@ -1,4 +1,4 @@
-"""Questions of the server's own to a model's script, for pages of its platform that only the script can answer."""
+"""The server's own questions to a model's script, for pages of its platform that only the script can answer."""
 
 from __future__ import annotations
 
@@ -52,5 +52,6 @@ async def ask(model: Model, head: wire.Head, seconds: float | None = None) -> by
         async with asyncio.timeout(seconds):
             return await call.answer
     finally:
+        # Too late, or the asker was cancelled: the worker need not go on.
         if not call.answer.done() or call.answer.cancelled():
             model.engine.cancel(call)

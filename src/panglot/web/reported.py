@@ -1,4 +1,4 @@
-"""How far requests are whose scripts say so, for pages that wait for them."""
+"""The progress of requests, as scripts report it, for pages that wait for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MOST = 1000
 
 
 class ReportedProgress:
-    """The last report of each request; of the requests that reported last. Nothing is removed when a request ends."""
+    """The last report of each request, for the last MOST requests that reported. The end of a request removes none."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, CallProgress] = {}

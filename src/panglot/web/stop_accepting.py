@@ -1,4 +1,4 @@
-"""The end of listening: no new connection comes in, and none is lost that the kernel has accepted."""
+"""The end of listening: no new connection comes in, and no connection is lost that the kernel has accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client says it would like to have: the header Accept."""
+"""The answer that a client would like: the header Accept."""
 
 from __future__ import annotations
 

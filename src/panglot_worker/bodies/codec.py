@@ -31,7 +31,7 @@ OCTETS = "application/octet-stream"
 _bytes = bytes
 JSON_HAS = (str, int, float, dict, list, tuple)
 OPAQUE = frozenset((OCTETS, "image/jpeg", "image/png", "image/webp", "audio/wav", "video/mp4"))
-"""Types that are common and need no look: what comes under them is a File."""
+"""Common types that need no further look: a body of them is a File."""
 ALWAYS_JSON = frozenset((dict, list, str, int, float, bool, type(None)))
 """Types whose values are answered as JSON, whatever they hold."""
 _DEFAULT = Limits()
@@ -113,8 +113,8 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, views: list
       a bracket is JSON, because that is what `curl -d '{"a": 1}'` sends under this type.
     - anything else: a File without a name.
 
-    `views` is given where the body stays as it is during the call: a File then copies it only at the first use of its
-    bytes, and is noted there, weakly, so that `Request.release` can have it copied before the memory is used again.
+    `views` is given where the body stays in place during the call. A File then copies its bytes only when they are used
+    first. It is noted in `views`, weakly, so that `Request.release` can copy it before the memory is used again.
 
     Raises ClientError 400 for malformed bodies, 413 beyond a limit, 415 for JSON that is not UTF-8.
     """
@@ -128,7 +128,7 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, views: list
 def decode_noting_form(
     content_type: str, body: Body, limits: Limits = _DEFAULT, views: list[Any] | None = None
 ) -> Tuple[Any, bool]:
-    """What `decode` gives, and whether it is the fields of a form, whose values are texts and Files."""
+    """The value that `decode` gives, and whether it holds the fields of a form: texts and Files."""
     if content_type == JSON:
         return _decode_json(body, limits), False
     if not content_type:
@@ -248,7 +248,7 @@ def encode_json(value: Any, limits: Limits, nan: str) -> Tuple[bytes, str]:
 
 
 def _raw(value: Any, accept: str) -> Encoded | None:
-    """What is sent as it is; None for what becomes JSON."""
+    """The body for a value that is sent as it is; None for one that becomes JSON."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Encoded(OCTETS, bytes(value))
     if type(value) is tuple and len(value) == 2 and isinstance(value[1], str):

@@ -4,12 +4,11 @@ Answers are the same with and without orjson: `loads` accepts and refuses the sa
 values, `dumps` writes the same bytes, except that a float whose shortest form has an exponent may be spelled
 in two ways (`1e+16` or `1e16`, `1e-05` or `0.00001`). It reads back as the same float.
 
-Numbers must fit 64 bit, or a double. Neither parser sees to that alone: orjson reads longer integers as floats, the
-standard library reads integers of any length, and 1e999 as infinity. So each number passes one of these ways, the
-cheapest first:
+Numbers must fit 64 bit, or a double. Neither parser ensures it alone: orjson reads longer integers as floats, the
+standard library reads integers of any length, and 1e999 as infinity. So there are three checks, the cheapest first:
 
-1. `_is_plainly_safe` looks at the value. Whatever is smaller than 2^63 was read exactly; one call of `hypot` proves it
-   for a whole list. Nearly all bodies end here.
+1. `_is_plainly_safe` looks at the value. A number smaller than 2^63 was read exactly; one call of `hypot` proves it for
+   a whole list. Nearly all bodies end here.
 2. `_has_long_number` (and, for the standard library, `_has_long_exponent`) looks at the text, for a number long enough
    to be too large. It may see one inside a string; it never misses one.
 3. `_refuse_numbers` reads the few numbers of such a text, outside of strings, and names the first that is too large.
@@ -44,7 +43,7 @@ _FEW, _SHORT = 8, 1 << 13
 _NUMBERS = frozenset([float, int, bool])
 _SCALARS = frozenset([float, int, bool, type(None)])
 FIX = "return dicts, lists, texts, numbers, arrays, images or bytes"
-"""How a script's author mends a result that JSON cannot hold."""
+"""The advice to a script's author for a result that JSON cannot hold."""
 _DIGITS_AND_COMMAS = bytes.maketrans(b"0123456789[:- \t\r\nE", b"0000000000,,,,,,,e")
 _NINETEEN_DIGITS = b"," + b"0" * 19
 _NUMBER = re.compile(rb"[\[,:\s](-?(?:\d{19,}(?:\.\d+)?(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE]\+?\d{3,}))")
@@ -108,10 +107,10 @@ def _loads(body: Body, depth: int) -> Any:
 
 
 def _is_plainly_safe(value: Any, size: int, level: int = SHALLOW - 1) -> bool:
-    """True when a short look at a value, whose text has `size` bytes, proves what takes longer to check.
+    """True when a short look at a value, whose text has `size` bytes, proves that it needs no long check.
 
-    That is: at most `level + 1` levels, built-in types only, every number smaller than 2^63. orjson reads an
-    integer beyond 64 bit as a float that is not; NaN is not smaller than anything.
+    It has at most `level + 1` levels, only built-in types, and every number is smaller than 2^63. orjson reads an
+    integer beyond 64 bit as a float that is not smaller; and NaN is smaller than nothing.
     """
     kind = type(value)
     items = value

@@ -1,4 +1,4 @@
-"""What content is, judged by its first bytes, where nobody says it."""
+"""The media type of content, judged by its first bytes, where nobody names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script returns to say more than a value: a status, headers, a content type."""
+"""The object that a script returns to give more than a value: a status, headers, a content type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OURS = frozenset(
         "x-request-id",
     )
 )
-"""Headers that are the server's: they frame the answer, or name it."""
+"""Headers that belong to the server: they frame the answer, or identify it."""
 MOST_HEADERS = 64
 LONGEST_HEADER = 4000
 BODILESS = (204, 205, 304)

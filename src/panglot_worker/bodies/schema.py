@@ -32,7 +32,7 @@ def of_result(function: Callable[..., Any]) -> Schema:
 
 
 def hints_of(function: Callable[..., Any]) -> Dict[str, Any]:
-    """The type hints of a function or class; none where one cannot be evaluated, which must not stop a load."""
+    """The type hints of a function or class; none where one cannot be evaluated: it must not stop the load."""
     try:
         return typing.get_type_hints(function)
     except Exception:  # noqa: BLE001  hints of scripts raise anything
@@ -114,7 +114,7 @@ def documentation(thing: Any) -> Optional[str]:
 
 
 def of_object(properties: Mapping[str, Any], required: Optional[Sequence[str]] = None) -> Dict[str, Any]:
-    """An object with these fields; all of them are required where nothing else is said."""
+    """An object with these fields. Without `required`, all are."""
     needed = list(properties) if required is None else list(required)
     return {"type": "object", "properties": dict(properties), "required": needed}
 

@@ -1,6 +1,6 @@
 """Results as the json module of Python writes them, blanks and escapes included, for platforms that used it.
 
-`jsontext` writes compact text, faster; what is here is for clients that compare bytes with those of the platform.
+`jsontext` writes compact text, faster. This module serves clients that compare bytes with those of the platform.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _numbers_text(value: Any) -> bytes:
     except OverflowError:
         return b""
     text = orjson.dumps(value)
-    # What the json module writes otherwise: exponents, very small numbers.
+    # The json module writes exponents and very small numbers in another way.
     if b"e" in text or b"0.0000" in text:
         return b""
     return text.replace(b",", b", ")
@@ -130,7 +130,7 @@ def numbers(value: Any) -> Any:
 
 
 class Plain:
-    """Copies of results that the json module takes. Raises TypeError as it would."""
+    """Makes copies of results that the json module can write. Raises TypeError as that module would."""
 
     def __init__(self, convert: Optional[Convert], strict: bool) -> None:
         self.convert = convert

@@ -1,7 +1,7 @@
 """Scripts pinned to a device that is not there.
 
 Nothing is changed unless `--device cpu` asks for it: then torch and MindSpore take the CPU wherever a
-script names another device. Without it, `explain` recognises what the frameworks raise, by where they raise it.
+script names another device. Without it, `explain` recognises errors of the frameworks by the functions that raise them.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _map_torch(torch: Any, tell: Say) -> None:
 
 
 def _without_index(function: Any) -> Any:
-    """`tensor.to(0)` means the first GPU."""
+    """The function `to`, which also takes the index of a GPU: `tensor.to(0)`."""
 
     @functools.wraps(function)
     def mapped(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -139,7 +139,7 @@ def _to_cpu(load: Any) -> Any:
     return mapped
 
 
-# What went wrong
+# Explaining an error
 
 
 def explain(error: Optional[BaseException]) -> str:
@@ -166,7 +166,7 @@ def _explained(frames: Optional[TracebackType]) -> str:
 
 
 def _mindspore_has(device: Any) -> bool:
-    """Whether this MindSpore could run on a device; no, where an older one does not say."""
+    """Whether this MindSpore could run on a device; False for an older one, which cannot tell."""
     try:
         internals: Any = sys.modules["mindspore._c_expression"]
         return bool(internals.MSContext.get_instance().is_pkg_support_device(device))

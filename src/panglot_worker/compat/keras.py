@@ -17,11 +17,11 @@ DEEPEST = 6
 
 
 class Legacy:
-    """Turns the Keras of old on when the package needs it and it is installed, before TensorFlow is imported."""
+    """Turns on Keras 2 where the package needs it and it is installed, before TensorFlow is imported."""
 
     def __init__(self, *folders: str) -> None:
         self.missing = ""
-        """The SavedModel that needs the Keras of old, where that is not installed."""
+        """The SavedModel that needs Keras 2, where that is not installed."""
         if VARIABLE in os.environ:
             return
         file = saved_model(*folders)
@@ -35,7 +35,7 @@ class Legacy:
 
     @contextlib.contextmanager
     def explaining(self, script: str) -> Iterator[None]:
-        """While the script loads: a failure for want of the Keras of old says what to install."""
+        """While the script loads: where it fails because Keras 2 is missing, the error names the package to install."""
         try:
             yield
         except Exception as error:

@@ -6,11 +6,11 @@ import os
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 SERVER_NAME, SERVER_VERSION = "MMS", "0.12.0"
-"""What the original says of itself; scripts print it, and some compare it."""
+"""The name and version that the original gives; scripts print them, and some compare them."""
 
 
 class RequestHeaders(Dict[str, Any]):
-    """The headers of a request by name, and what the server adds to them; names are found in any case.
+    """The headers of a request by name, and entries that the server adds; names are found in any case.
 
     The originals have a plain dict with the names as the client wrote them. Scripts that ask for `Content-Type` and
     scripts that ask for `content-type` both find it here.
@@ -48,7 +48,7 @@ def header_pairs(lines: bytes) -> Iterator[Tuple[str, str]]:
 
 
 class RequestProcessor:
-    """One request of a batch as scripts see it, and what they say about its answer."""
+    """One request of a batch as scripts see it, with the status and headers that they choose for its answer."""
 
     def __init__(self, request_header: Dict[str, Any]) -> None:
         self._status_code = 200
@@ -83,7 +83,7 @@ class RequestProcessor:
 
 
 class Context:
-    """What a handler knows: its model, and for the length of a call the requests of the batch.
+    """The knowledge of a handler: its model, and for the length of a call the requests of the batch.
 
     One object lives as long as the model; `begin` gives it the requests of a call, as the original does.
     """
@@ -124,7 +124,7 @@ class Context:
         self.header_key_sequence_end = os.environ.get("TS_REQUEST_SEQUENCE_END", "ts_request_sequence_end")
 
     def begin(self, requests: Iterable[Tuple[str, RequestProcessor]]) -> None:
-        """Be the context of these requests, each with its id, from now on."""
+        """Become the context of these requests, each with its id."""
         ids, processors = {}, []
         for index, (request_id, processor) in enumerate(requests):
             ids[index] = request_id
@@ -137,7 +137,7 @@ class Context:
     def _request_processor(self) -> Any:
         return self.request_processor
 
-    # What came
+    # Requests
 
     def get_request_id(self, idx: int = 0) -> Optional[str]:
         return None if self.request_ids is None else self.request_ids.get(idx)
@@ -152,7 +152,7 @@ class Context:
     def get_sequence_id(self, idx: int) -> Any:
         return self.get_request_header(idx, self.header_key_sequence_id)
 
-    # What is answered
+    # Answers
 
     def set_response_content_type(self, idx: int, value: str) -> None:
         self.set_response_header(idx, "content-type", value)

@@ -1,4 +1,4 @@
-"""`context.metrics` of Multi Model Server and its successors: what a handler measures, for /metrics."""
+"""`context.metrics` of Multi Model Server and its successors: the values that a handler measures, for /metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MetricsCacheValueError(ValueError):
 
 
 class MetricTypes(enum.Enum):
-    """What a metric does with a new value: add it, or take its place."""
+    """The types of a metric: a new value is added, replaces the last, or is counted in a histogram."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -53,11 +53,11 @@ class Measured(NamedTuple):
 
 
 Sink = Callable[[Measured], None]
-"""Takes what a script has measured."""
+"""Takes a value that a script has measured."""
 
 
 class ModelMetric:
-    """A metric of a script. `sink` is told of every value."""
+    """A metric of a script. `sink` gets every value."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ModelMetric:
         self._sink(Measured(self.metric_name, self.unit, self.metric_type, labels, float(value)))
 
     def update(self, value: float, request_id: str = "", dimensions: Any = ()) -> None:
-        """The form of old: dimensions with their values take the place of the names."""
+        """The older form: dimensions, with their values, replace the names."""
         self.dimension_names = [dimension.name for dimension in dimensions or ()]
         self.add_or_update(value, [dimension.value for dimension in dimensions or ()], request_id)
 

@@ -1,7 +1,7 @@
-"""TensorFlow 1 scripts on TensorFlow 2: names that are gone are supplied from `tf.compat.v1` before a script uses them.
+"""TensorFlow 1 scripts on TensorFlow 2: missing names are supplied from `tf.compat.v1` before a script uses them.
 
-Scripts that use no such name are left alone. A script that opens a session, and shows no sign of knowing TensorFlow 2,
-gets the old behaviour too: graphs instead of eager execution.
+For scripts that use no such name nothing changes. A script that opens a session, and uses no name of TensorFlow 2, gets
+the old behaviour too: graphs instead of eager execution.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from panglot_worker.files import syntax
 Say = Callable[[str], None]
 
 LAZY = ("keras", "estimator", "contrib")
-"""Looking into these loads them, and compat.v1 has nothing to add."""
+"""Access to an attribute of these loads them, and compat.v1 has nothing to add to them."""
 OLD_WORLD = ("Session", "InteractiveSession", "placeholder", "placeholder_with_default", "get_variable", "train.Saver")
 NEW_WORLD = ("compat", "function", "GradientTape", "__version__", "version", "VERSION", "keras", "Module")
 
 
 def prepare(folder: str, say: Say) -> None:
-    """Supply what the scripts of a folder use and TensorFlow no longer has, once they import it."""
+    """Supply the names that scripts of a folder use and TensorFlow no longer has, once they import it."""
     used: Dict[str, Tuple[str, int]] = {}
     for path, tree in syntax.trees(folder, b"tensorflow"):
         for name, line in syntax.names_used(tree, "tensorflow").items():
@@ -51,7 +51,7 @@ def supply(tensorflow: Any, used: Dict[str, Tuple[str, int]], say: Say) -> None:
 
 
 def _add(tensorflow: Any, old: Any, dotted: str) -> bool:
-    """Put the first missing step of a dotted name where it belongs. False when nothing is missing or to be had."""
+    """Add the first missing part of a dotted name. False when none is missing, or `old` does not have it."""
     here, there = tensorflow, old
     for step in dotted.split("."):
         there = getattr(there, step, None)

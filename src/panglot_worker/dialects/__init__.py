@@ -1,4 +1,4 @@
-"""One folder per dialect, found by being here, or by the path the front names for one that comes from elsewhere."""
+"""Finds the class of a dialect: in its folder here, or in the folder that the front names for an installed one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from panglot_worker.errors import ScriptError
 from panglot_worker.line import wire
 
 REQUIRED = ("load", "describe")
-"""What every dialect must define."""
+"""The methods that every dialect must define."""
 
 
 def find(package: Package) -> Type[Dialect]:
-    """The class that its folder calls DIALECT. Raises ScriptError where there is none, or it is no dialect."""
+    """The class that the dialect's folder calls DIALECT. Raises ScriptError where it is missing or is no dialect."""
     name = "%s.%s" % (__name__, package.dialect)
     if package.dialect_folder:
         _register(name, package.dialect_folder)
@@ -33,8 +33,9 @@ def find(package: Package) -> Type[Dialect]:
 
 
 def check_stages(dialect: Dialect) -> None:
-    """Raises ScriptError where what `load` returned cannot be served."""
+    """Raises ScriptError where the result of `load` cannot be served."""
     stages, name = dialect.stages, type(dialect).__name__
+    # A server of the dialect's own may take items without stages.
     if stages is None and dialect.server != Dialect.server:
         return
     if not isinstance(stages, Stages):
@@ -55,5 +56,6 @@ def _register(name: str, folder: str) -> None:
     if spec is None or spec.loader is None:
         raise ImportError("%s cannot be imported as Python" % file)
     module = util.module_from_spec(spec)
+    # Before its code runs: the other modules of the folder are imported by way of this one.
     sys.modules[name] = module
     spec.loader.exec_module(module)

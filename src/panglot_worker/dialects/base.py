@@ -77,9 +77,9 @@ class Package(NamedTuple):
     memory: Dict[str, Any] = {}
     """The memory shared with the front, as `sharing.SharedMemory` takes it."""
     retained: int = -1
-    """An open file of memory that outlives this worker; what is in it is for its successor. -1: there is none."""
+    """A descriptor of memory that outlives this worker and passes its content to the successor. -1: there is none."""
     dialect_folder: str = ""
-    """The module with the dialect's worker half; empty: here."""
+    """The folder with the dialect's worker half, where another distribution has it; empty: it is here."""
 
     def does(self, stage: str) -> bool:
         """Whether a stage runs in this worker. Only one that does `inference` needs the model."""
@@ -91,7 +91,7 @@ class Package(NamedTuple):
 
 
 class AsksForPipeline(Exception):
-    """A script's own wish, found while it was imported: this pipeline of pools instead of one process for all.
+    """A script's own wish, found while it was imported: a pipeline of these pools instead of one process for all.
 
     Each is a dict with `name`, `workers` and, for those that take batches, `max_batch`; `stages` as in `Package.pool`.
     """
@@ -115,7 +115,7 @@ class TensorAdapting(Protocol):
 
 
 class ItemServer(Protocol):
-    """What runs the items of a dialect: `panglot_worker.items.running.Runner`, or a server of the dialect's own."""
+    """Runs the items of a dialect: `panglot_worker.items.running.Runner`, or a server of the dialect's own."""
 
     def end(self, why: str) -> None:
         """Take no more items once the running items have their answers."""
@@ -149,7 +149,7 @@ class Dialect:
     slots = 1
     """How many items may be in the worker at once."""
     server = "panglot_worker.items.serving:serve"
-    """What serves it: a function of dialect, stages, port and `rerun`."""
+    """The function that serves items, given dialect, stages, port and `rerun`."""
     workers: Optional[int] = None
     """How many workers the script itself asks for."""
     max_batch: Optional[int] = None
@@ -157,28 +157,28 @@ class Dialect:
     streams = True
     """Whether a generator that `infer` returns is an answer in parts."""
     status_blames_client = True
-    """Whether an answer of 400 to 499 says that the client is to blame. Where a platform answers a failure of the
-    script so, only a ClientError does, and the log has everything else."""
+    """Whether an answer of 400 to 499 says that the client is to blame. Where a platform answers failures of the script
+    with these statuses too, only a ClientError says so, and the log has all other failures."""
     captured_output = 0
     """How many characters of what a call prints `Request.printed` holds, the last ones; 0: nothing is captured. Only
     where one call runs at a time, without batches."""
     reads_bars = False
-    """Whether progress bars in what is captured of standard error, as tqdm draws them, tell how far the call is."""
+    """Whether progress bars in the captured standard error, as tqdm draws them, tell how far the call is."""
     port: Port
     """The line to the front, there before `load`."""
     stages: Optional[Stages] = None
-    """What `load` returned, there after it."""
+    """The result of `load`; None until it has returned."""
     interrupter: Optional[Interrupting] = None
-    """What ends calls that nobody waits for, where the setting `on_leave` is `interrupt`."""
+    """Ends calls that nobody waits for, where the setting `on_leave` is `interrupt`."""
     is_replaced = False
     """Whether `replace_worker` was called."""
     serving: Optional[ItemServer] = None
-    """What runs the items, there once it does."""
+    """Runs the items; None until serving begins."""
     tensor_adapter: Optional[TensorAdapting] = None
-    """What lets requests with tensors in, there after `load`."""
+    """Adapts requests with tensors; None until `load` has returned."""
 
     nan_by_default = "null"
-    """What NaN in an answer becomes where no setting says it; see `jsontext.dumps`."""
+    """The value for NaN in answers where no setting gives one; see `jsontext.dumps`."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
@@ -265,11 +265,12 @@ class Dialect:
 
     def read(self, request: Request) -> Any:
         """The value of a body by its Content-Type, see `codec.decode`. Raises ClientError."""
+        # Files of a body in shared memory are views of it. `Request.release` copies the views that the script keeps.
         views = request.files if request.location else None
         return codec.decode(request.content_type, request.body, self.limits, views)
 
     def answer(self, value: Any, request: Request, status: int = 200, headers: Sequence[str] = ()) -> Answer:
-        """A result as the header Accept would have it, see `codec.encode`. Raises EncodeError."""
+        """A result in the type that the header Accept asks for, see `codec.encode`. Raises EncodeError."""
         accept = request.head.accept.decode("latin-1")
         content_type, body, warning = codec.encode(value, accept, self.limits, self.nan)
         return Answer(content_type, body, status, (*headers, *warned(warning)))
@@ -300,7 +301,7 @@ class Dialect:
         return self._event_loop
 
     def settled(self, value: Any) -> Any:
-        """What a function of the script gave, awaited where that is needed."""
+        """The result of a function of the script, awaited where it is awaitable."""
         return self.event_loop().run_until_complete(value) if inspect.isawaitable(value) else value
 
     # Failures
@@ -317,9 +318,10 @@ class Dialect:
         return Problem(500, "script_error", SCRIPT_ERROR)
 
     def result_function(self, request: Request) -> Optional[Callable[..., Any]]:
-        """The function of the script whose result answers a request, for the log; None where nobody knows.
+        """The function of the script that makes the answer of a request, for the log; None where it is not known.
 
-        It is the last stage that is a function of the package. A dialect whose stages call the script says it itself.
+        It is the last stage that is a function of the package. A dialect whose stages are its own methods has its own
+        rule.
         """
         stages = self._stages_for(request)
         return None if stages is None else self.of_script(stages.postprocess, stages.infer_batch, stages.infer)
@@ -332,11 +334,11 @@ class Dialect:
         )
 
     def hand_on(self, output: Any) -> Any:
-        """What the next pool of a pipeline gets of an output. Raises what is answered here instead, as a failure."""
+        """The value that the next pool of a pipeline gets for an output. An exception is answered by this pool."""
         return output
 
     def interruption(self) -> BaseException:
-        """What is raised in the script when its call is interrupted: the platform's own exception where it has one."""
+        """The exception to raise in the script when its call is interrupted: the platform's own where it has one."""
         return Interrupted("nobody waits for this call any more")
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
@@ -348,7 +350,7 @@ class Dialect:
 
 
 def sendable(details: Dict[Any, Any]) -> Optional[Dict[str, Any]]:
-    """What a script tells beside a message, as JSON has it. Raises EncodeError where JSON cannot hold it."""
+    """The details that a script gives beside a message, in types of JSON. Raises EncodeError where JSON has none."""
     if not details:
         return None
     as_json: Dict[str, Any] = json.loads(codec.encode(details, "", codec.Limits(output_bytes=LONGEST_DETAILS)).body)
@@ -356,5 +358,6 @@ def sendable(details: Dict[Any, Any]) -> Optional[Dict[str, Any]]:
 
 
 def is_clients_fault(error: BaseException) -> bool:
+    """Whether an exception says that the request is wrong: by its class, or by a `status` of 400 to 499."""
     status = getattr(error, "status", None)
     return isinstance(error, ClientError) or (type(status) is int and 400 <= status <= 499)

@@ -11,10 +11,10 @@ class CapturedOutput(Protocol):
     """What a script prints in one call: `panglot_worker.items.capturing.Capture`."""
 
     on_print: Optional[Callable[[str, str], None]]
-    """Is told the stream and the text of all that is printed, by the thread that prints it; None: nobody is."""
+    """Is called with a stream and a text for every print, on the thread that prints; None: nothing is called."""
 
     def flush(self) -> None:
-        """Have all that was printed so far reach whoever is told of it."""
+        """Report everything that was printed since the last report."""
 
     @property
     def text(self) -> str:
@@ -46,13 +46,13 @@ class Request:
         "since",
     )  # fmt: skip
     reporter: "ClassVar[Optional[Callable[[Request, Optional[float], Any], None]]]" = None
-    """What tells the front how far a call is, the same for all requests of a worker: its loop sets it, once."""
+    """Tells the front how far a call is. It is the same for all requests of a worker, whose loop sets it once."""
     capture: CapturedOutput
-    """What captures the output of its call; the attribute is not there where nothing does."""
+    """Captures the output of the call. The attribute is missing where output is not captured."""
     record: Any
-    """What `recording` notes of the stages; the attribute is not there where nobody wants it."""
+    """The notes of `recording` about the stages. The attribute is missing where nothing is recorded."""
     reported: float
-    """When the script last reported how far it is; see `scripts.reporting`."""
+    """When the script last reported its progress; see `scripts.reporting`."""
     since: float
     """The moment that `seconds_left` counts from, where the dialect notes it."""
 
@@ -62,11 +62,11 @@ class Request:
         """Weak references to Files that are views into a body in shared memory; see `release`."""
         self._head: Optional[wire.Head] = None
         self.rows = 1
-        """How many rows a dialect whose requests share runs by rows has seen in it."""
+        """How many rows its tensors have, for dialects whose requests share runs row by row."""
         self.context: Any = None
-        """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
+        """Notes that `decode` leaves for `encode`. They travel along where these run in two processes."""
         self.decoded: Optional[Tuple[Any, float]] = None
-        """What `decode` gave, and the seconds it took, where that was done before its turn (`intake`)."""
+        """The result of `decode` and the seconds it took, where the item was decoded before its turn (`intake`)."""
 
     def release(self) -> None:
         """Release the shared memory that holds the body. A File that the script still refers to gets a copy first."""
@@ -89,7 +89,7 @@ class Request:
 
     @property
     def content_type(self) -> str:
-        """The Content-Type, of which nearly every decode wants to know nothing but that."""
+        """The Content-Type, read without unpacking the head: most decoders need no other field of it."""
         raw = self.raw_head.split(b"\0", 3)[2] if self._head is None else self._head.content_type
         return raw.decode("latin-1")
 
@@ -101,6 +101,7 @@ class Request:
     @property
     def has_tensors(self) -> bool:
         """Whether it came with tensors, by the Open Inference Protocol."""
+        # The head of a native request ends before the field `form`.
         return self.raw_head.count(b"\0") >= wire.NATIVE_FIELDS
 
     @property
@@ -110,5 +111,5 @@ class Request:
         return capture.text if capture is not None else ""
 
     def become(self, head: wire.Head, body: wire.Buffer) -> None:
-        """Be what a client of the platform would have sent instead."""
+        """Become the request that a client of the platform would have sent: take another head and body."""
         self._head, self.body = head, body

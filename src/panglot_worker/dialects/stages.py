@@ -1,4 +1,4 @@
-"""What a dialect makes of a script: its stages, and the answers they give."""
+"""The stages that a dialect makes of a script, and the answers that they give."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A failure the front words in the platform's manner. `traceback` goes to the log, never to a client."""
+    """A failure, which the front writes in the platform's form. `traceback` goes to the log, never to a client."""
 
     status: int
     code: str
@@ -44,8 +44,8 @@ BETWEEN = frozenset(("preprocess", "inference", "postprocess"))
 class Stages(NamedTuple):
     """What a loaded script does with an item. Frozen: to change a stage, make a copy with `_replace`.
 
-    Every stage gets one item, so that an item's failure is its own. One that is None does not exist: it costs nothing
-    and is not timed.
+    Every stage gets one item, so that an item's failure is its own. A stage of None is left out: it costs nothing and
+    is not timed.
     """
 
     decode: Callable[[Request], Any]
@@ -70,21 +70,21 @@ class Stages(NamedTuple):
 
 
 class TensorStages(NamedTuple):
-    """How a loaded script takes tensors itself: what stands in for `decode` and `encode` of its Stages.
+    """How a loaded script takes tensors itself: these functions replace `decode` and `encode` of its Stages.
 
-    The stages between are the same. Everything else, `panglot_worker.items.tensors.tensor_adapter` does.
+    The stages between stay the same. `panglot_worker.items.tensors.tensor_adapter` does all other work.
     """
 
     decode: Callable[[Infer, Request], Any]
-    """The value for the next stage, of inputs that are whole tensors. Raises ClientError for those it does not take."""
+    """The value for the next stage, made of whole tensors. Raises ClientError for inputs that do not fit the script."""
     encode: Callable[[Any, Request], List[Tensor]]
     """The outputs, from the value of the last stage; the adapter removes outputs that were not requested."""
     inputs: Sequence[TensorSpec] = ()
     outputs: Sequence[TensorSpec] = ()
-    """What the script takes and gives, as far as that is known before it runs."""
+    """The tensors that the script takes and gives, as far as they are known before it runs."""
     platform: str = "panglot_python"
     rows: bool = False
-    """Whether the first size of every tensor counts rows, which share runs with those of other requests."""
+    """Whether the first size of every tensor counts rows. Rows of several requests may share a run."""
     takes_bodies: bool = True
     """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
     parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
@@ -92,7 +92,7 @@ class TensorStages(NamedTuple):
     needs_inputs: bool = True
     """Whether a request without any inputs is refused."""
     is_last: Callable[[Any], bool] = lambda part: False
-    """Whether a part of an answer is known to be its last; else nobody knows before the script ends."""
+    """Whether a part of an answer is known to be its last one; where it is not, only the end of the script tells."""
 
 
 class Parts(NamedTuple):
@@ -101,4 +101,4 @@ class Parts(NamedTuple):
     content_type: str
     encode: Callable[[Any], bytes]
     end: Callable[[], wire.Buffer] = bytes
-    """What is sent when there are no more."""
+    """The bytes that are sent after the last part."""

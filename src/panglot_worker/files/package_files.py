@@ -1,7 +1,7 @@
 """The files of a package that are read before any of its code runs.
 
 A package may be broken, or made to do harm: a pipe instead of a file blocks its reader, and some kilobytes of
-TOML, JSON or Python become gigabytes when they are parsed. So only regular files are read, up to a size, and what
+TOML, JSON or Python become gigabytes when they are parsed. So only regular files are read, up to a size, and text that
 nests too deeply is refused with a sentence.
 """
 
@@ -94,7 +94,7 @@ def _opened(path: PathLike) -> Any:
         raise
 
 
-# What is in it
+# The content, parsed
 
 
 def tree(path: PathLike) -> ast.Module:

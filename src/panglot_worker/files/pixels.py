@@ -1,7 +1,7 @@
 """Decodes pictures for `panglot replay`, in a process of its own: lengths and pictures in, sizes and pixels out.
 
-Per picture: four bytes of length and the picture; back come height, width, channels and the size of what follows, which
-is the pixels, or with 0 channels the reason why there are none.
+It reads four bytes of length and the picture, and writes height, width, channels, a size and so many bytes: the pixels,
+or with 0 channels the reason why there are none.
 """
 
 from __future__ import annotations

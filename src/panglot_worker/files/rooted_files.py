@@ -8,11 +8,11 @@ from typing import List
 STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LAST = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 NO_NAMES = ("", ".", "..")
-"""What is no name in a path. All others are, as far as the file system has them: `50%.mp4`, `~a`, `a\\b`."""
+"""Components of a path that are no names. All others are, if the file system has them: `50%.mp4`, `~a`, `a\\b`."""
 
 
 def open_below(root: str, path: str) -> int:
-    """A descriptor of what a path leads to below the root, relative or absolute.
+    """A descriptor of the file at a path below the root; the path may be relative or absolute.
 
     Raises OSError where there is none, ValueError for a path that no file can have or that leads elsewhere.
     """

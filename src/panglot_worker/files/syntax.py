@@ -1,4 +1,4 @@
-"""The syntax trees of a package's Python files: what a script uses is found without running it."""
+"""The syntax trees of a package's Python files: they show the names that a script uses, without running it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from panglot_worker.graphs.ports import BUILT_IN, DICT, DYNAMIC, GATHERS, INPUT,
 
 
 class Types(NamedTuple):
-    """What a configuration may name as a type."""
+    """The types that a configuration may name."""
 
     nodes: Mapping[str, Ports]
     """Types of nodes, those of plugins and the built-in ones, with their ports."""
@@ -30,7 +30,7 @@ class ConnectionEnd(NamedTuple):
 
 
 def check(config: Config, types: Types) -> List[str]:
-    """Check that a graph can run. Returns sentences about what is only odd. Raises GraphError for what cannot run."""
+    """Check that a graph can run. Returns sentences about oddities. Raises GraphError where it cannot run."""
     return _Check(config, types).run()
 
 
@@ -69,8 +69,8 @@ def templates(config: Config, graph: GraphType, types: Types) -> Set[str]:
 
 
 def made_by_others(config: Config, graph: GraphType, types: Types) -> Set[str]:
-    """Those of the templates that a dynamic port makes instances of. The others are fed by ordinary channels, and what
-    their instances send is gathered."""
+    """The templates of which a dynamic port makes instances. Ordinary channels feed the other templates, and the output
+    of their instances is gathered."""
     names = set()
     for connection in graph.connections:
         ends = [end for end in (find_end(config, graph, types, ref) for ref in connection.ports) if end is not None]
@@ -80,7 +80,7 @@ def made_by_others(config: Config, graph: GraphType, types: Types) -> Set[str]:
 
 
 def reachable(config: Config, types: Types) -> Iterator[GraphType]:
-    """The graphs that run: main, and those its nodes and the shared nodes are made of."""
+    """The graphs that run: main, and the graphs that its nodes and the shared nodes are made of."""
     waiting = [config.main, *(name for node in config.nodes for name in node.types)]
     seen: Set[str] = set()
     while waiting:
@@ -180,7 +180,7 @@ class _Check:
     def _fed(
         self, graph: GraphType, end: ConnectionEnd, what: str, connection: Connection, used: Dict[str, Set[str]]
     ) -> None:
-        """Refuse a channel to a template that is fed otherwise already."""
+        """Refuse a channel to a template that is fed in another way already."""
         name = end.node.name
         if name in made_by_others(self.config, graph, self.types):
             raise GraphError("%s: '%s' is made on demand by a dynamic port and cannot be fed by another" % (what, name),

@@ -92,7 +92,7 @@ class Config(NamedTuple):
 
 
 def to_json(config: Config) -> Dict[str, Any]:
-    """A configuration as JSON can hold it. Named tuples become lists there, so only the graphs need care."""
+    """A configuration that JSON can hold. JSON makes lists of named tuples, so only the dict of graphs is converted."""
     return {**config._asdict(), "graphs": list(config.graphs.values())}
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a graph, and where."""
+"""The errors of a graph, with their places."""
 
 from __future__ import annotations
 

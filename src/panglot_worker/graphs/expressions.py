@@ -1,4 +1,4 @@
-"""The expressions of templates: a tokeniser, a parser by precedence, and what the words mean."""
+"""The expressions of templates: a tokeniser, a parser by precedence, the meaning of signs, functions and filters."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Expression(NamedTuple):
     value: Callable[[VariableScope], Any]
 
     def items(self, scope: VariableScope) -> Iterable[Any]:
-        """What a loop over the expression's value goes through. Raises GraphError."""
+        """The items of a loop over the expression's value. Raises GraphError."""
         container = self.value(scope)
         if isinstance(container, dict):
             return list(container.items())
@@ -292,7 +292,7 @@ def _binary(sign: str, left: Get, right: Get) -> Get:
 
 def _same(a: Any, b: Any) -> bool:
     for value in (a, b):
-        # What cannot be shown is too large to be compared: lists in lists double with every step.
+        # Raises for a value that is too large: lists of lists double with every step, and comparing would not end.
         shown(value)
     return bool(a == b)
 

@@ -1,7 +1,7 @@
 """Keys of a TOML text that have too many parts, found before it is parsed.
 
 The standard library's parser takes time and memory by the square of a key's parts: `a.a.a. ... = 1` of 100 kB needs ten
-gigabytes. This goes over the text once; where it is no TOML, the parser is left to say so.
+gigabytes. This module goes over the text once. Text that is no TOML it leaves to the parser, which words the error.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def edges(config: Config, graph: GraphType, types: Types) -> Iterator[Edge]:
             dynamic = False
             for index, ref in enumerate(connection.ports):
                 end = find_end(config, graph, kinds, ref)
-                # A type that is not known yet: first come the senders, as most people write it.
+                # Without a known type: most people write the sender first.
                 goes_in = end.direction == INPUT if end else word == "inputs" or (not word and index > 0)
                 dynamic = dynamic or (end is not None and end.kind == DYNAMIC)
                 (receivers if goes_in else senders).append((ref.node, str(ref).partition(":")[2]))
@@ -48,7 +48,7 @@ def edges(config: Config, graph: GraphType, types: Types) -> Iterator[Edge]:
 
 
 def describe(config: Config, types: Types) -> List[str]:
-    """Lines that show every graph that runs, node by node, with what each sends to whom."""
+    """Lines that show every graph that runs, node by node, with the channels of each."""
     lines: List[str] = []
     for graph in reachable(config, types):
         lines += ["", "%s%s" % (graph.name, "  (main)" if graph.name == config.main else "")]

@@ -75,5 +75,5 @@ SERVERS = ("ImageServer", "BytesServer", "VideoServer")
 """Built-in types that listen on a port of their own."""
 
 GATHERS, SPREADS = "DynInTransform", "DynOutTransform"
-"""Built-in types between a template and ordinary channels: one takes what all its instances send, the other gives each
-instance what is addressed to it."""
+"""Built-in types between a template and ordinary channels: the first gathers the output of all its instances, the
+second sends each instance the messages for it."""

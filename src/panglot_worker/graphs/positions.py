@@ -1,7 +1,7 @@
 """On which line each table of a TOML text begins.
 
-The parsers of the standard library give values without lines. This walks the same text and counts: good enough for a
-message that names a line, and never in the way of the parser itself.
+The parser of the standard library gives values without lines. This module walks the same text and counts. It is exact
+enough for a message that names a line, and it never fails: errors of the text are the parser's.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Walk:
             self.at += 1
             self._value(path)
         else:
-            # What is no pair is passed over; the parser will complain of it.
+            # This is no pair. It is skipped; the parser reports the error.
             self.at += 1
 
     def _value(self, path: Path) -> None:

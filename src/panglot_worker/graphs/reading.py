@@ -128,7 +128,7 @@ class _Reader:
 
     def _include(self, source: "_SourceFile", name: str, path: Tuple[Any, ...], trail: List[str]) -> Config:
         base = os.path.dirname(source.file) if source.file else os.getcwd()
-        # The original looked beside the parent of the current folder; files written for that are found too.
+        # The original looked in the folder above the current one: its files are found too.
         tried = [os.path.join(base, name), os.path.join(os.path.dirname(os.getcwd()), name)]
         included = next((candidate for candidate in tried if os.path.isfile(candidate)), "")
         if not included:

@@ -1,7 +1,7 @@
 """The template layer of graph files: text with `{{ expression }}`, `{% block %}` and `{# comment #}`.
 
-Looks like Jinja and is not: assignment is an expression, blocks end with `{% end for %}`, and functions that would run
-programs or read files are refused.
+It looks like Jinja, with differences: an assignment is an expression, blocks end with `{% end for %}`, and functions
+that would run programs or read files are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_ROUNDS = 100_000
 
 
 class Rendered(NamedTuple):
-    """What a template has become."""
+    """The result of a template."""
 
     text: str
     lines: List[int]
@@ -113,7 +113,7 @@ class _TemplateParser:
 
     @staticmethod
     def _end(text: str, start: int, closing: str) -> int:
-        """Where the tag ends: closing marks inside quotes, or of maps inside, do not count."""
+        """Where the tag ends. Closing marks in quotes, or of maps in the tag, do not count."""
         quote, depth, at = "", 0, start
         while at < len(text):
             char = text[at]
@@ -208,7 +208,7 @@ class _TemplateParser:
 
 
 class _Printer:
-    """Runs the elements, and remembers which line each piece of text came from."""
+    """Runs the elements, and notes the line of the template for each piece of text."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -217,7 +217,7 @@ class _Printer:
         self.rounds = 0
 
     def put(self, text: str, line: int, moves: bool) -> None:
-        """Write text that stands on a line. What is the template's own (`moves`) goes on line by line from there."""
+        """Write text from a line of the template. The template's own text (`moves`) goes on to the lines below it."""
         self.size += len(text)
         if self.size > MOST_TEXT:
             raise GraphError("template: it grows beyond %d characters" % MOST_TEXT, self.file, line)
@@ -230,7 +230,7 @@ class _Printer:
             except GraphError as error:
                 if error.line:
                     raise
-                # An expression does not know where it stands.
+                # An expression does not know its line.
                 raise type(error)("template: %s" % error.problem, self.file, element.line, error.fix) from None
 
     def _run(self, element: Element, scope: VariableScope) -> None:

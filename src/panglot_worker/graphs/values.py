@@ -48,7 +48,7 @@ def joined(texts: Sequence[str], mark: str = "") -> str:
 
 
 def fitting(number: int) -> int:
-    """A number, if it fits 64 bit as those of the platform did. Raises GraphError."""
+    """A number, if it fits 64 bit, as on the platform. Raises GraphError."""
     if not -(2**63) <= number < 2**63:
         raise GraphError("a number does not fit 64 bit")
     return number

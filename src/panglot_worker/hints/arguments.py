@@ -1,4 +1,4 @@
-"""The arguments of a script's function: what a request must hold for them, and how they are taken from it.
+"""The arguments of a script's function: the fields of a request for them, and how they are taken from it.
 
 They are taken by name, from a JSON object, a form, the query and the free segments of a path. Where there is only one
 parameter, and it takes objects, the body is its value; where it takes something else, a body that is no object may be
@@ -25,7 +25,7 @@ NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
 class Arguments:
-    """What one function takes. Made by `functions.arguments_of`."""
+    """The arguments that one function takes. Made by `functions.typed`."""
 
     def __init__(self, fields: Fields, definitions: Dict[str, Schema], patience: Patience,
                  in_path: Sequence[NamedKind] = (), has_body: bool = True) -> None:  # fmt: skip
@@ -33,7 +33,7 @@ class Arguments:
         self.path = Fields(in_path) if in_path else None
         """The parameters that come from the path."""
         self.has_body = has_body and bool(fields.fields or fields.others)
-        """Whether a body is read; one that nobody takes is left alone."""
+        """Whether a body is read; a body that no parameter takes is ignored."""
         self.definitions = definitions
         self.patience = patience
         self.names: List[str] = list(fields.fields)
@@ -48,14 +48,14 @@ class Arguments:
         """The parameter that a body of plain text goes to."""
 
     def _takes_anything(self, has_body: bool) -> bool:
-        """Whether the only parameter besides those of the path has no hint: it gets the body as it is."""
+        """Whether the only parameter outside of the path has no hint: it gets the body as it is."""
         return has_body and self.path is not None and self.fields.fields[self.lone].kind is ANYTHING
 
     def of_route(
         self, segments: Mapping[str, str], content_type: str, body: Body, query: bytes, limits: Limits,
         views: Optional[List[Any]] = None,
     ) -> Dict[str, Any]:  # fmt: skip
-        """As `of_request`, with the free segments of the path; a body that nobody takes is left alone."""
+        """Like `of_request`, with the free segments of the path. A body that no parameter takes is ignored."""
         values = self.of_request(content_type, body if self.has_body else b"", query, limits, views)
         if self.path is None:
             return values
@@ -69,8 +69,9 @@ class Arguments:
     ) -> Dict[str, Any]:
         """The arguments that a request gives, by name; for `views` see `codec.decode`.
 
-        Raises ClientError: 422 with all that does not fit.
+        Raises ClientError: 422 with all values that do not fit.
         """
+        # By the size: a long honest body tries many alternatives too.
         self.patience.renew(len(body) + len(query))
         try:
             queried = codec.query_fields(query, limits) if query else NOTHING
@@ -146,7 +147,7 @@ class Arguments:
         others = self.fields.others
         return others and (others.parse if readers is self.fields.parsers else others.convert)
 
-    # What the descriptions say
+    # Descriptions
 
     def schema(self) -> Schema:
         """The schema of a request's body, with the classes it refers to in `$defs`."""

@@ -99,7 +99,7 @@ def _from_lists(numpy: Any, value: Any) -> Any:
 
 
 def _from_npy(numpy: Any, data: bytes) -> Any:
-    """The array in a file of `numpy.save`. Its header is believed only as far as there are bytes."""
+    """The array in a file of `numpy.save`. Raises Misfit where its header claims more or fewer bytes than there are."""
     if data[:6] != NPY:
         raise Misfit("must be a file as numpy.save writes it (.npy)")
     stream = io.BytesIO(data)
@@ -125,7 +125,7 @@ def _from_npy(numpy: Any, data: bytes) -> Any:
 
 
 def _fitted(numpy: Any, array: Any, dtype: Any, shape: Dimensions, expects: str) -> Any:
-    """The array with elements of the wanted type, if nothing of them is lost. Raises Misfit."""
+    """The array with elements of the wanted type. Raises Misfit where a number would change."""
     if shape is not None and not _has_shape(array.shape, shape):
         raise Misfit("must be %s; its shape is %s" % (expects, _shape_words(array.shape)))
     if array.dtype.kind == "f" and not numpy.isfinite(array).all():
@@ -142,7 +142,7 @@ def _fitted(numpy: Any, array: Any, dtype: Any, shape: Dimensions, expects: str)
 
 
 def _fits(numpy: Any, array: Any, cast: Any) -> bool:
-    """Whether elements are still the same numbers as another type; of floats only digits may be lost."""
+    """Whether the elements are the same numbers in another type; as floats they may lose digits."""
     if cast.dtype.kind not in "iu":
         return bool(numpy.isfinite(cast).all())
     bounds = numpy.iinfo(cast.dtype)
@@ -154,7 +154,7 @@ def _has_shape(actual: Tuple[int, ...], wanted: Tuple[Optional[int], ...]) -> bo
 
 
 def _schema(numpy: Any, dtype: Any, shape: Dimensions) -> Schema:
-    """Lists inside of lists, down to numbers; any lists where the shape is not said."""
+    """Lists inside of lists, down to numbers; any lists where the shape is not known."""
     kind = "f" if dtype is None else dtype.kind
     item: Schema = {"type": {"b": "boolean", "i": "integer", "u": "integer"}.get(kind, "number")}
     if kind in "iu" and dtype.itemsize < 8:

@@ -1,7 +1,7 @@
-"""What `Annotated` adds to a kind: bounds of numbers and lengths, patterns, descriptions.
+"""The metadata of `Annotated` for a kind: bounds of numbers and lengths, patterns, descriptions.
 
-Taken by the names of their attributes, as annotated-types, pydantic and others call them; nothing is imported. What is
-not known here is left to the function that knows it.
+They are read by the names of their attributes, as in annotated-types, pydantic and others; nothing is imported. Other
+metadata is ignored: it may be for other code that reads the function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEAR = 1e-9
 
 
 def with_bounds(kind: Kind, metadata: Iterable[Any]) -> Kind:
-    """The kind, with everything in the metadata of an Annotated that is understood. Raises TypeError for bad bounds."""
+    """The kind, with all bounds in the metadata of an Annotated that are known. Raises TypeError for bad bounds."""
     schema: Schema = {}
     checks: List[Check] = []
     for said in _flat(metadata):
@@ -45,7 +45,7 @@ def with_bounds(kind: Kind, metadata: Iterable[Any]) -> Kind:
 
 
 def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
-    """Each thing said, and what pydantic's `Field` holds of such things."""
+    """Each piece of metadata, and the pieces inside of pydantic's `Field`."""
     for said in metadata:
         yield said
         inner = getattr(said, "metadata", None)
@@ -152,7 +152,7 @@ def _predicate(said: Any, predicate: Callable[[Any], Any]) -> Check:
 
 
 def _bounded(kind: Kind, schema: Schema, checks: List[Check]) -> Kind:
-    """The kind with further checks; null, where the kind takes it, is out of no bounds."""
+    """The kind with further checks, which null passes where the kind takes it."""
 
     def checked(reader: Reader) -> Reader:
         def read(value: Any) -> Any:
@@ -183,7 +183,7 @@ def _joined(schema: Schema, more: Schema) -> Schema:
 
 
 def _example(kind: Kind, schema: Schema) -> Any:
-    """An example within simple bounds; for others the kind's own, which may be outside of them."""
+    """An example within simple bounds; for other bounds the kind's own example, which may not fit them."""
     example = kind.example
     if type(example) in (int, float):
         return _number_within(example, schema)

@@ -45,7 +45,7 @@ class Builder:
         self.definitions: Dict[str, Schema] = {}
         """The schemas of the script's classes, by the names that `$ref` uses."""
         self.calls_script = False
-        """Whether reading a value may call code of the script: a class of its own, or what Annotated adds."""
+        """Whether reading a value may call code of the script: one of its classes, or a check in an Annotated."""
         self._built: Dict[type, Kind] = {}
 
     def kind(self, hint: Any, what: str) -> Kind:
@@ -121,7 +121,7 @@ class Builder:
     # Classes of the script
 
     def _class(self, hint: type, what: str) -> Optional[Kind]:
-        """The kind of a class; None where it is none whose objects a request can hold."""
+        """The kind of a class; None where a request cannot hold its objects."""
         picture = uploads.of_picture(hint)
         if picture is not None:
             return picture
@@ -153,7 +153,7 @@ class Builder:
         return self._built[hint]
 
     def _fields(self, hint: type, name: str, fields: Any) -> Kind:
-        """The kind of a class with fields. While these are built, the class stands for itself by its name."""
+        """The kind of a class with fields. While these are built, a reference stands for it: it may contain itself."""
         reference = {"$ref": "#/$defs/" + name}
         later: List[Kind] = []
         self.definitions[name] = {}
@@ -202,7 +202,7 @@ class Builder:
 
 
 def _unwrapped(hint: Any) -> Any:
-    """A hint without a wrapping that does not change what it stands for: Final, InitVar, NewType, type aliases."""
+    """A hint without a wrapping that does not change its meaning: Final, InitVar, NewType, type aliases."""
     if hasattr(hint, "__supertype__"):
         return hint.__supertype__
     if isinstance(hint, dataclasses.InitVar):
@@ -216,5 +216,5 @@ def _unwrapped(hint: Any) -> Any:
 
 
 def _without_variables(arguments: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """The arguments of a hint; of a bare `List` on CPython 3.8 these are variables, which may be anything."""
+    """The arguments of a hint. A bare `List` has type variables for them on CPython 3.8, which may be anything."""
     return tuple(Any if isinstance(each, typing.TypeVar) else each for each in arguments)

@@ -18,7 +18,7 @@ def of_literal(values: Iterable[Any]) -> Kind:
 
 
 def of_enum(enumeration: Type[enum.Enum]) -> Kind:
-    """A member of an Enum: by its value, or by its name where the values are nothing that JSON has."""
+    """A member of an Enum: by its value, or by its name where JSON cannot hold the values."""
     members = list(enumeration)
     if all(type(member.value) in PLAIN for member in members):
         return _choice([(member.value, member) for member in members])
@@ -26,7 +26,7 @@ def of_enum(enumeration: Type[enum.Enum]) -> Kind:
 
 
 def _choice(pairs: List[Tuple[Any, Any]]) -> Kind:
-    """The kind of what may be one of these, each sent as the first of its pair."""
+    """The kind of a value that may be one of these. Each is sent as the first of its pair."""
     by_value: Dict[Any, Any] = {}
     by_text: Dict[str, Any] = {}
     own: Dict[Any, Any] = {}
@@ -64,7 +64,7 @@ def _choice(pairs: List[Tuple[Any, Any]]) -> Kind:
 
 
 def _key(value: Any) -> Tuple[bool, Any]:
-    """Equal for values that JSON does not tell apart: 1 and 1.0, but not 1 and true."""
+    """A key that is equal for values which JSON does not tell apart: 1 and 1.0, but not 1 and true."""
     return (isinstance(value, bool), value)
 
 

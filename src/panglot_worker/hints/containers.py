@@ -11,7 +11,7 @@ LIST, OBJECT = "a list", "an object"
 
 
 def of_list(item: Kind, make: Callable[[List[Any]], Any] = list) -> Kind:
-    """A list, or what `make` makes of one, such as a set."""
+    """A list, or an object that `make` makes of a list, such as a set."""
     read_item, exact = item.convert, item.exact
     parse_item = _bracketed(read_item) if item.is_list else item.parse
 
@@ -35,7 +35,7 @@ def of_list(item: Kind, make: Callable[[List[Any]], Any] = list) -> Kind:
 
 
 def _bracketed(convert: Reader) -> Reader:
-    """The way to read, from a form, a list inside of a list: without its brackets nobody could tell which is meant."""
+    """The reader for a list inside of a list, from a form: it must have its brackets, or it could be the outer list."""
     return lambda value: convert(json_value(value, LIST))
 
 
@@ -55,7 +55,7 @@ def _made(make: Callable[[List[Any]], Any], items: List[Any]) -> Any:
 
 
 def _read_all(values: Iterable[Any], read: Reader) -> List[Any]:
-    """Every value read. Raises Misfit with all that are wrong; each value is read once, however deep it is wrong."""
+    """Every value, read once. Raises Misfit with all values that are wrong, however deep inside."""
     result: List[Any] = []
     rest = iter(values)
     try:
@@ -117,7 +117,7 @@ def of_tuple(items: Sequence[Kind]) -> Kind:
 
 
 def of_dict(value_kind: Kind, key_kind: Kind) -> Kind:
-    """A dict: keys are what the texts of a JSON object become, values of one kind."""
+    """A dict, with keys of one kind, read from the texts of a JSON object, and values of one kind."""
     read_key, read_value, parse_value = key_kind.parse, value_kind.convert, value_kind.parse
 
     def read(value: Dict[str, Any], reader: Reader) -> Dict[Any, Any]:

@@ -28,7 +28,7 @@ class Typed(NamedTuple):
 
     arguments: Arguments
     calling: Callable[[Function], Callable[[Any], Any]]
-    """From a function called like it, to one of the arguments of a request; or, of batches, of a list of such."""
+    """Wraps a function of the same signature, so that it takes the arguments of a request, or a list of them."""
     calls_script: bool
     """Whether taking the arguments from a request may call code of the script."""
 
@@ -36,8 +36,8 @@ class Typed(NamedTuple):
 def typed(function: Function, name: str, batched: bool = False, route: Optional[RouteShape] = None) -> Optional[Typed]:
     """How a function takes arguments; None where it takes the whole body as it is.
 
-    That is one without hints, unless its route has more than a body for it, or it takes nothing. Raises ScriptError for
-    hints that make no sense, and for a segment of the path that the function has no parameter for.
+    A function without hints takes the whole body, unless its route gives it more than a body, or it has no parameters.
+    Raises ScriptError for hints that make no sense, and for a segment of the path without a parameter of its name.
     """
     try:
         parameters = list(signature(function).parameters.values())
@@ -83,7 +83,7 @@ class _Found(NamedTuple):
 
 
 def _fields(function: Function, parameters: List[inspect.Parameter], by_name: bool) -> Optional[_Found]:
-    """What each parameter takes; None where the function takes the whole body."""
+    """The kind of each parameter; None where the function takes the whole body."""
     builder = Builder()
     named = builder.parameters(function)
     if not by_name and _takes_whole_body(named, parameters):
@@ -97,7 +97,7 @@ def _fields(function: Function, parameters: List[inspect.Parameter], by_name: bo
 
 
 def _takes_whole_body(named: List[NamedKind], parameters: List[inspect.Parameter]) -> bool:
-    """Whether no parameter has a hint, or the only one that must be given says that it may be anything."""
+    """Whether no parameter has a hint; or all hints allow anything, and at most one parameter must be given."""
     if any(field.kind is not ANYTHING for field in named):
         return False
     hinted = any(parameter.annotation is not parameter.empty for parameter in parameters)
@@ -121,7 +121,7 @@ def _by_name(parameters: List[inspect.Parameter]) -> Callable[[Function], Callab
 
 
 def _batch_fields(function: Function, parameters: List[inspect.Parameter], by_name: bool) -> Optional[_Found]:
-    """What one item of a batch gives for each parameter, whose hints are lists of that."""
+    """The kind of one item for each parameter of a batch call: their hints are lists of it."""
     builder = Builder()
     names = global_names(function)
     named = []
@@ -135,7 +135,7 @@ def _batch_fields(function: Function, parameters: List[inspect.Parameter], by_na
 
 
 def _item_hint(hint: Any, name: str) -> Any:
-    """What one item is, where the parameter is a list of all. Raises Unclear."""
+    """The hint of one item, where the parameter is a list of all items. Raises Unclear."""
     bare = annotated(hint)[0]
     if bare is Any or bare is object or bare is inspect.Parameter.empty:
         return Any
@@ -157,7 +157,7 @@ def _item_default(parameter: inspect.Parameter) -> Any:
 
 
 def _by_columns(named: List[NamedKind]) -> Callable[[Function], Callable[[Any], Any]]:
-    """How a function is called with the arguments of each request: for each parameter with a list of its values."""
+    """How a function is called for several requests: each parameter gets a list with the value of each request."""
     names = [(field.name, field.default) for field in named]
 
     def columns(items: List[Dict[str, Any]]) -> Dict[str, List[Any]]:

@@ -1,4 +1,4 @@
-"""What is known about one hint."""
+"""The description of one hint: how to read values for it, its schema, an example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     """One hint: two ways to read a value for it, and its description for clients."""
 
     expects: str
-    """What a value must be, as in "must be a number"."""
+    """The end of a sentence such as "must be a number"."""
     convert: Reader
     """Reads a JSON value. A value that already has the hint's type passes, for a script's own example."""
     parse: Reader
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
 
 def from_text(expects: str, read: Callable[[str], Any]) -> Reader:
-    """The way to read a form field that must be one text."""
+    """The reader for a form field that must be one text."""
 
     def parse(value: Any) -> Any:
         if type(value) is str:

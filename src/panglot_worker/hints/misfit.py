@@ -1,4 +1,4 @@
-"""A value that is not what its hint says: where, and why."""
+"""A value that does not fit its hint: where, and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from panglot_worker.errors import ClientError
 
 Key = Union[str, int]
 Wrong = Tuple[Tuple[Key, ...], str]
-"""Where a value is in the request, and what is wrong with it."""
+"""The place of a value in the request, and its fault."""
 
 MOST = 50
 """The most wrong values of one request that are reported."""
@@ -25,7 +25,7 @@ class Misfit(Exception):
 
 
 class Gathering:
-    """The wrong values of one container, gathered while the others are still being read."""
+    """The wrong values of one container, gathered while its other values are read."""
 
     def __init__(self) -> None:
         self.wrong: List[Wrong] = []
@@ -46,7 +46,7 @@ class Gathering:
 
 
 class InvalidInput(ClientError):
-    """A request whose fields are not what the script's hints say; `fields` is sent along with the message."""
+    """A request with fields that do not fit the script's hints; `fields` is sent along with the message."""
 
     def __init__(self, misfit: Misfit) -> None:
         self.fields = shown_fields(misfit.wrong)
@@ -95,7 +95,7 @@ def quoted(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """What was sent instead, in few words."""
+    """A value that was sent, in few words."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):

@@ -1,6 +1,6 @@
 """pydantic models, of version 2 or 1, where the script's environment has them. Their own rules hold.
 
-But a field that the model does not know is refused, unless the model says what to do with such.
+There is one difference: a field that the model does not know is refused, unless the model has a rule for such fields.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def _validate(model: Any) -> Callable[[Any], Any]:
     if not hasattr(model, "model_validate"):
         return model.parse_obj  # type: ignore[no-any-return]
     if model.model_config.get("strict"):
-        # Strictness means other things for JSON than for objects of Python: a string may be a date.
+        # Strictness differs between JSON and objects of Python: only in JSON a string may be a date.
         return lambda value: model.model_validate_json(json.dumps(value, default=towards_json))
     return model.model_validate  # type: ignore[no-any-return]
 
 
 def _known(model: Any) -> Optional[FrozenSet[str]]:
-    """The names of all fields; None where the model takes others, or knows its own in ways not seen here."""
+    """The names of all fields; None where the model takes further ones, or has aliases that are not plain names."""
     if not hasattr(model, "model_fields"):
         return None
     if model.model_config.get("extra") is not None:
@@ -96,7 +96,7 @@ def _texts(model: Any) -> FrozenSet[str]:
 
 
 def _likely(item: Any) -> Any:
-    """A form field as a JSON value, if it is one; else as it is, for the model to judge."""
+    """A form field as a JSON value, if it is one; else as it is, and the model decides."""
     if isinstance(item, str):
         try:
             return json_value(item, "JSON")

@@ -12,7 +12,7 @@ from panglot_worker.hints.misfit import Gathering, Misfit, must_be
 
 OBJECT = "an object"
 LONGEST_NAME = 60
-"""Nothing like a longer name is looked for."""
+"""No similar name is looked for if a name is longer: it would take long."""
 NO_DEFAULT = object()
 
 
@@ -32,7 +32,7 @@ class Fields:
     def __init__(self, fields: Iterable[NamedKind], others: Optional[Kind] = None) -> None:
         self.fields = {field.name: field for field in fields}
         self.others = others
-        """What every further field is, as `**options` of a function takes them; None: there may be none."""
+        """The kind of further fields, which `**options` of a function takes; None: there may be none."""
         self.required = frozenset(name for name, field in self.fields.items() if field.required)
         self.converters = {name: field.kind.convert for name, field in self.fields.items()}
         self.parsers = {name: field.kind.parse for name, field in self.fields.items()}
@@ -127,7 +127,7 @@ def _spelled(default: Any) -> Any:
 
 
 def is_json(value: Any) -> bool:
-    """Whether a default is what JSON shows as it is."""
+    """Whether JSON can hold a default as it is."""
     if isinstance(value, (list, tuple)):
         return all(is_json(item) for item in value)
     return type(value) in (str, int, bool, type(None)) or (type(value) is float and value - value == 0)
@@ -156,7 +156,7 @@ def of_object(fields: Fields, make: Callable[..., Any], schema: Schema) -> Kind:
 
 
 def made(make: Callable[..., Any], values: Dict[str, Any]) -> Any:
-    """The object. A class says by ValueError, or an assertion, that its fields do not go together."""
+    """The object. Raises Misfit where the class refuses its fields, by ValueError or an assertion."""
     try:
         return make(**values)
     except (ValueError, AssertionError) as error:

@@ -14,7 +14,7 @@ from panglot_worker.hints.misfit import Misfit, must_be
 
 INTEGER, NUMBER, BOOLEAN, TEXT, NULL = "an integer", "a number", "true or false", "a string", "null"
 EXACT_FLOATS = 2.0**53
-"""Floats beyond may stand for another integer than their sender meant."""
+"""Larger floats are not exact: the sender may have meant another integer."""
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)

@@ -1,6 +1,6 @@
 """Values that JSON spells as a string: datetime, date, time, UUID.
 
-One grammar for every CPython: what `fromisoformat` takes differs from version to version.
+One grammar for every CPython: `fromisoformat` takes other texts in each version.
 """
 
 from __future__ import annotations

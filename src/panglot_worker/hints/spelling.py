@@ -1,4 +1,4 @@
-"""Hints as they are written in Python: in typing's words or typing_extensions', as strings, in any CPython."""
+"""Hints as they are written in Python: with typing or typing_extensions, as strings, in any CPython."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIBRARIES = ("typing", "typing_extensions")
 
 
 class Unclear(Exception):
-    """A hint that cannot be evaluated, or is nothing a request can hold. `fix` is for the script's author."""
+    """A hint that cannot be evaluated, or that no request can hold. `fix` is for the script's author."""
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem)
@@ -33,7 +33,7 @@ def is_union(hint: Any) -> bool:
 
 
 def annotated(hint: Any) -> Tuple[Any, Tuple[Any, ...]]:
-    """A hint without its Annotated, and what that adds."""
+    """A hint without its Annotated, and the metadata of that."""
     metadata = getattr(hint, "__metadata__", None)
     return (hint, ()) if metadata is None else (hint.__origin__, tuple(metadata))
 
@@ -43,7 +43,7 @@ def signature(function: Callable[..., Any]) -> inspect.Signature:
     if sys.version_info >= (3, 14):
         import importlib
 
-        # Which older interpreters do not have.
+        # Imported by name: older interpreters do not have it.
         forms = importlib.import_module("annotationlib").Format
         return inspect.signature(function, annotation_format=forms.FORWARDREF)
     return inspect.signature(function)
@@ -63,7 +63,7 @@ def _type_hints(owner: Any, what: str, names: Any) -> Dict[str, Any]:
     try:
         hints = _once(owner, names)
         if sys.version_info < (3, 9):
-            # Strings inside of strings are left by the first time.
+            # The first pass leaves strings inside of strings.
             known = vars(sys.modules[owner.__module__]) if names is None else names
             hints = _once(types.SimpleNamespace(__annotations__=hints), known)
         return hints

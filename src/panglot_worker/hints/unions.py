@@ -1,7 +1,7 @@
 """One of several kinds: Optional, Union, `X | Y`.
 
-A value goes to the first alternative, in the order of the hint, that takes it; but where its JSON type is exactly that
-of an alternative, to that one, so that 1 stays an int in `float | int`.
+A value goes to the first alternative, in the order of the hint, that takes it. But if an alternative has exactly its
+JSON type, it goes to that one: 1 stays an int in `float | int`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def of_union(kinds: Sequence[Kind], patience: Patience) -> Kind:
 
 
 def _first(readers: Sequence[Reader], value: Any, expects: str, patience: Patience) -> Any:
-    """What the first reader makes of the value that can. Raises Misfit: the one that says most, or what all expect."""
+    """The result of the first reader that takes the value. Raises the Misfit that tells most, or one for all."""
     inside: List[Misfit] = []
     for reader in readers:
         try:
@@ -87,7 +87,7 @@ def takes_null(kind: Kind) -> bool:
 
 
 def _or_none(kind: Kind) -> Kind:
-    """The kind, or null. In a form an empty field, or the word null, is None, unless it is a text that is wanted."""
+    """The kind, or null. In a form an empty field, or the word null, is None, except for a text."""
     read, parse_value, expects = kind.convert, kind.parse, kind.expects + " or null"
     takes_text = kind.exact is str
 

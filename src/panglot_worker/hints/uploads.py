@@ -17,7 +17,7 @@ FILE, PICTURE = "a file", "an image"
 IN_JSON = " (in JSON: base64, or a data: URI)"
 BINARY = {"type": "string", "format": "binary"}
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
-"""What Pillow is let loose on. It can read more, some of it by starting other programs."""
+"""The formats that Pillow may read. It knows more, some of which it reads by starting other programs."""
 
 _DATA_URI = re.compile(r"data:([!-+\--~]{0,200}?)((?:;[!-+\--:<-~]{1,200}){0,8}?)(;base64)?,", re.ASCII | re.IGNORECASE)
 

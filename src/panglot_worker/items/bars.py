@@ -1,4 +1,4 @@
-"""Progress bars on standard error, as tqdm draws them: how far a call is, told by scripts that know nothing of us."""
+"""Progress bars on standard error, as tqdm draws them: they tell how far the call of any script is."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ BAR = re.compile(r"(?:(?P<about>[^\r\n|]*):)? *(?P<percent>\d{1,3})%\|[^|\r\n]*\
 
 
 class DrawnBar(NamedTuple):
-    """What a progress bar shows."""
+    """The fraction and the text that a progress bar shows."""
 
     fraction: float
     text: str
 
 
 def last_bar(text: str) -> Optional[DrawnBar]:
-    """The last progress bar in what was printed; None where there is none."""
+    """The last progress bar in a piece of output; None where there is none."""
     at = text.rfind(SIGN)
     if at < 0:
         return None

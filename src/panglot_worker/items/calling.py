@@ -1,4 +1,4 @@
-"""Calls that a script makes of other models of its server; `panglot.engine.made_calls` passes them on."""
+"""Calls of a script to other models of its server; `panglot.engine.made_calls` passes them on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from panglot_worker.line.port import SHARE_FROM, Port
 from panglot_worker.scripts import current
 
 TELL_FROM = 1 << 20
-"""Bytes taken of a stream that the front is told of at once: it lets 8 MiB pile up."""
+"""Bytes of a stream that are reported to the front together. It pauses the callee when 8 MiB are not taken."""
 
 
 class CalleeAnswer(NamedTuple):
@@ -24,12 +24,12 @@ class CalleeAnswer(NamedTuple):
     body: wire.Buffer = b""
     """A message with tensors."""
     message: str = ""
-    """What went wrong, where the status is not 200."""
+    """The error, where the status is not 200."""
     code: str = ""
     more: bool = False
     """Whether another part follows."""
     content_type: str = ""
-    """Of an answer to a call in the callee's own way."""
+    """The content type of an answer in the form of the callee's platform; empty for tensors."""
 
 
 Take = Callable[[CalleeAnswer], None]
@@ -44,7 +44,7 @@ class OutgoingCalls:
         self._numbers = itertools.count(1)
         self._open: Dict[int, Take] = {}
         self._taken: Dict[int, int] = {}
-        """Bytes taken of open streams that the front does not know of."""
+        """By open stream: the bytes taken of it that are not reported yet."""
         self._lock = threading.Lock()
         port.on_answer = self._on_answer
 
@@ -59,11 +59,12 @@ class OutgoingCalls:
         requests: Optional[Sequence[Request]] = None,
         native: Optional[Dict[str, str]] = None,
     ) -> int:
-        """Call a model, for these requests, or those that the script works on. `seconds` limits the time; 0: they do.
+        """Call a model, for these requests, or the requests of the script's call. Returns the number, for `cancel`.
 
-        Returns the number of the call, for `cancel`. `take` gets the answer, or its parts. The body is a message with
-        tensors, or with `native` what a client of the callee's platform sends: its `content_type`, and what it accepts.
-        With `streams`, the callee waits while much of what it gave is not taken: tell `took` of each part.
+        `seconds` limits the time; with 0, the deadlines of the requests do. `take` gets the answer, or its parts. The
+        body is a message with tensors; with `native`, which holds `content_type` and `accept`, it is a body as clients
+        of the callee's platform send it. With `streams`, call `took` for each part: the callee pauses while many bytes
+        are not taken.
         """
         number = next(self._numbers)
         if len(body) > self._port.max_body:
@@ -78,10 +79,10 @@ class OutgoingCalls:
         return number
 
     def took(self, number: int, answer: CalleeAnswer) -> None:
-        """Tell that a part of a stream is dealt with."""
+        """Count a part of a stream as taken, and report to the front from time to time."""
         with self._lock:
             taken = self._taken.get(number, 0) + len(answer.body)
-            # The last part, or one of a call that is cancelled: the front counts no more.
+            # After the last part, or a cancellation, the front counts no longer.
             if not answer.more or number not in self._taken:
                 self._taken.pop(number, None)
                 return
@@ -95,6 +96,7 @@ class OutgoingCalls:
         self._send(next(self._numbers), take, about, b"")
 
     def _send(self, number: int, take: Take, about: Dict[str, Any], body: wire.Buffer) -> None:
+        # Both before the call is sent: its answer may come at once, on another thread.
         self._port.keep_reading()
         with self._lock:
             self._open[number] = take
@@ -104,16 +106,16 @@ class OutgoingCalls:
         if in_pieces:
             sent = [calls.table(rows), *(buffer for row, buffer in zip(rows, sent) if not row.location)]
         about.update(call=number, size=len(body), in_pieces=in_pieces)
-        # `body`, and with it what the rows name, lives until this is sent: the front has it before it hears of a FREE.
+        # `body` holds the buffers that the rows name until this is sent: so the front reads it before a FREE of them.
         self._port.send(calls.frame(wire.CALL, self._port.generation, about, sent))
 
     def _piece(self, buffer: wire.Buffer) -> calls.BodyPiece:
-        """How a buffer travels: it is named where it is large and lies in shared memory, else its bytes are sent."""
+        """How a buffer travels: by its address, where it is large and lies in shared memory, else by its bytes."""
         named = self._port.shared.piece_of(buffer) if len(buffer) >= SHARE_FROM else None
         return named if named is not None else calls.BodyPiece(0, 0, 0, len(buffer))
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for the answer any more."""
+        """Cancel a call: `take` gets nothing from now on, unless it is running already."""
         with self._lock:
             known = self._open.pop(number, None)
             self._taken.pop(number, None)
@@ -125,7 +127,7 @@ class OutgoingCalls:
         body: wire.Buffer = came
         about = json.loads(bytes(text))
         if "location" in about:
-            # Also for a call that was cancelled meanwhile: the front has the memory back when nothing refers to it.
+            # Also for a call that was cancelled meanwhile: only a view that ends gives the memory back to the front.
             body = self._port.shared.look(about["lease"], about["location"], about["size"])
         more = bool(about.get("more"))
         with self._lock:

@@ -1,8 +1,8 @@
-"""What a script prints during one call, for platforms that answer with it or show it while the call runs.
+"""The output of a script during one call, for platforms that answer with it or show it while the call runs.
 
-What goes through `sys.stdout` and `sys.stderr` is captured, as `print`, `logging` and progress bars do, and what C
-libraries and started programs write; that one not with `--inline`. Everything captured is in the log too. With several
-calls at once nobody could say whose words are whose, so that nothing is captured then.
+Text that goes through `sys.stdout` and `sys.stderr` is captured (`print`, `logging`, progress bars); without `--inline`
+also output of C libraries and of programs that the script starts. Everything captured is in the log too. With several
+calls at once nobody could tell their output apart, so nothing is captured then.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from panglot_worker.scripts import native_output
 from panglot_worker.scripts.whole_lines import WholeLines
 
 CUT = "[...]\n"
-"""Stands for what was left out at the beginning."""
+"""Stands for output that was left out at the beginning."""
 EVERY = 0.5
 """Seconds between two reports to the front while a call runs."""
 
 
 class Capture:
-    """The output of the call in progress, at most so many of its last characters. Threads of the script add to it."""
+    """The output of the call in progress: its last characters, at most `most`. Threads of the script add to it."""
 
     def __init__(self, port: Port, most: int, reads_bars: bool = False) -> None:
         self.port = port
@@ -45,11 +45,11 @@ class Capture:
         self._unsent: List[Tuple[str, str]] = []
         self._sent_at = 0.0
         self.on_print: Optional[Callable[[str, str], None]] = None
-        """Is told the stream and the text of all that is printed during this call, by the thread that prints it."""
+        """Takes the stream and the text of all output of this call, on the thread that prints it."""
 
     @contextlib.contextmanager
     def of(self, request: Request) -> Iterator[None]:
-        """Capture what is printed meanwhile, for this request; nothing where another call is in progress."""
+        """Capture the output meanwhile, for this request; nothing where a capture is in progress already."""
         if self._listens:
             yield
             return
@@ -59,14 +59,14 @@ class Capture:
 
     @contextlib.contextmanager
     def listening(self, item: int = 0) -> Iterator[None]:
-        """Capture what is printed meanwhile, and end the earlier capture. Without an item: while a script loads."""
+        """Capture the output meanwhile, and forget the earlier output. Without an item: while a script loads."""
         self._listens, self._item = True, item
         self._size, self._is_cut, self._sent_at = 0, False, time.monotonic()
         self._parts.clear()
         # `sys.__stdout__`, not `sys.stdout`: scripts and test tools replace the latter by streams of their own.
         streams = {name: getattr(sys, "__%s__" % name) for name in ("stdout", "stderr")}
         whole = {name: stream for name, stream in streams.items() if isinstance(stream, WholeLines)}
-        # What was written between two calls is nobody's.
+        # Output between two calls belongs to none: it goes to the log alone, before the listener is there.
         native_output.settle()
         native_output.listen(self._add)
         for name, stream in whole.items():
@@ -87,7 +87,7 @@ class Capture:
         return lambda text: self._take(name, text)
 
     def _take(self, name: str, text: str) -> None:
-        # What a library has printed before stands before.
+        # First the output of libraries that was written earlier, so that the order stays.
         native_output.drain()
         self._add(name, text)
 
@@ -106,7 +106,7 @@ class Capture:
             self.flush()
 
     def _shorten(self) -> None:
-        """Drop what is too much at the beginning."""
+        """Drop characters beyond `most` at the beginning."""
         name, first = self._parts.popleft()
         excess = self._size - self.most
         self._size -= min(excess, len(first))
@@ -115,12 +115,12 @@ class Capture:
             self._parts.appendleft((name, first[excess:]))
 
     def flush(self) -> None:
-        """Report to the front what has been printed since the last report."""
+        """Report the output since the last report to the front."""
         native_output.settle()
         with self._lock:
             unsent, self._unsent = self._unsent, []
             item, self._sent_at = self._item, time.monotonic()
-        # Sent without the lock: a slow front must not stop the threads of the script that print.
+        # Sent without the lock: while the front is slow, threads of the script can print.
         texts = [(name, text[-self.most :]) for name, text in joined(unsent)]
         for name, text in texts if item else ():
             self.port.tell(wire.EVENT, {"type": "printed", "item": item, "source": name, "text": text})
@@ -130,20 +130,20 @@ class Capture:
 
     @property
     def parts(self) -> List[Tuple[str, str]]:
-        """What has been printed so far: the name of the stream, `stdout` or `stderr`, and the text."""
+        """The output so far: the name of the stream, `stdout` or `stderr`, and the text."""
         native_output.settle()
         with self._lock:
             return joined(self._parts)
 
     @property
     def text(self) -> str:
-        """What has been printed so far, on both streams, in its order."""
+        """The output of both streams so far, in its order."""
         native_output.settle()
         with self._lock:
             return (CUT if self._is_cut else "") + "".join(text for _, text in self._parts)
 
     def around(self, stages: Stages) -> Stages:
-        """The stages, changed so that the front gets all that was printed before it gets the answer."""
+        """The stages, changed so that the front gets all output before the answer."""
         return stages._replace(
             encode=self._flushing(stages.encode),
             by_route={route: self.around(own) for route, own in stages.by_route.items()},
@@ -151,7 +151,7 @@ class Capture:
 
     def _flushing(self, encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request], Answer]:
         def encode_and_flush(output: Any, request: Request) -> Answer:
-            # Flushed behind `encode`, which may run code of the script that prints.
+            # After `encode`, which may run code of the script that prints.
             answer = encode(output, request)
             self.flush()
             return answer
@@ -170,7 +170,7 @@ def joined(parts: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:
 
 
 def capture_of(dialect: Dialect, stages: Stages, port: Port) -> Optional[Capture]:
-    """What captures the output of a dialect's calls; None where it wants none, or its scripts take batches."""
+    """The capture for a dialect's calls; None where it wants none, or its script takes batches."""
     batched = [own.infer_batch is not None for own in (stages, *stages.by_route.values())]
     if not dialect.captured_output or any(batched):
         return None

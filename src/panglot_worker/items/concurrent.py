@@ -1,4 +1,4 @@
-"""Serving a dialect that keeps several items in flight, whose functions are awaited: `async def predict`."""
+"""Serving a dialect with several items in flight, whose functions are awaited: `async def predict`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from panglot_worker.scripts import current
 
 
 class Slots:
-    """Runs as many tasks at once as there are slots, the others in the order they came. The number may change."""
+    """Runs as many tasks at once as there are slots; further tasks wait in their order. The number may change."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -38,7 +38,7 @@ class Slots:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                with contextlib.suppress(ValueError):  # A resize may have passed over it already.
+                with contextlib.suppress(ValueError):  # `_wake` may have passed over it already.
                     self._waiting.remove(turn)
             else:
                 # The slot was given to this task just before it was cancelled.
@@ -50,14 +50,14 @@ class Slots:
         self._wake()
 
     def resize(self, most: int) -> None:
-        """Have so many slots; tasks that are beyond it finish in peace."""
+        """Change the number of slots. Tasks beyond it run to their end."""
         self.most = most
         self._wake()
 
     def _wake(self) -> None:
         while self._taken < self.most and self._waiting:
             turn = self._waiting.popleft()
-            # Its task may have been cancelled, and not yet have run to take its turn out of the queue.
+            # A cancelled task leaves the queue only when it runs again: until then its turn may still be here.
             if not turn.done():
                 # Counted here, not when the task wakes: another one may ask for a slot before that.
                 self._taken += 1
@@ -107,6 +107,7 @@ class Concurrent:
             self._cancel()
             self.port.tell_free()
         except (FrontGone, wire.WireError) as error:
+            # Raised here it would only be logged by the loop; `serve` waits for this future.
             if not self.ended.done():
                 self.ended.set_exception(error)
 
@@ -117,7 +118,7 @@ class Concurrent:
             self._end_when_idle()
         elif kind == wire.RUN:
             for item in self.port.items(payload, count):
-                # The task begins at the next turn of the loop, so that it is in `tasks` before its first line runs.
+                # A task begins at the next turn of the loop, so it is in `tasks` before its first line runs.
                 task = asyncio.ensure_future(self._run(Request(item)))
                 self.tasks[item.id] = task
                 task.add_done_callback(functools.partial(self._forget, item.id))
@@ -125,7 +126,7 @@ class Concurrent:
             raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
 
     def _forget(self, item_id: int, task: "asyncio.Task[None]") -> None:
-        # Here and not in the task: one that is cancelled before it began never runs a line.
+        # Here, not in the task: a task that is cancelled before it begins never runs a line.
         if task.cancelled():
             self.port.reply(cancelled(item_id))
         self.unwanted.discard(item_id)
@@ -138,7 +139,7 @@ class Concurrent:
             self.ended.set_result("")
 
     def end(self, why: str) -> None:
-        """Have this process end once all it holds is answered: the front sends no more, and then STOP."""
+        """Have this process end once all its items are answered: the front sends no further ones, and then STOP."""
         self.port.tell(wire.EVENT, {"type": "replace", "reason": why})
 
     def resize(self, slots: int) -> None:
@@ -149,7 +150,7 @@ class Concurrent:
             item_id = self.port.cancelled.pop()
             task = self.tasks.get(item_id)
             if task is not None:
-                # Before `cancel`: by this set the task tells our cancellation from one of the script's own.
+                # Before `cancel`: by this set the task tells a cancellation by the front from one by the script.
                 self.unwanted.add(item_id)
                 task.cancel()
 
@@ -158,7 +159,7 @@ class Concurrent:
             # Each task has its own copy of the context, so that nothing is reset at its end.
             current.in_task.set((request,))
             try:
-                # With several slots nobody could say which call has printed a line.
+                # With several slots nobody can say which call has printed a line.
                 if self.capture is not None and self.slots.most == 1:
                     with self.capture.of(request):
                         await self._run_stages(request)
@@ -180,7 +181,7 @@ class Concurrent:
                 value = await settled(stages.preprocess(value))
             marks.append(now())
             stage = "inference"
-            # What an awaited function returns may be a generator too.
+            # An awaited function may return a generator too.
             output = await settled(stages.infer(value))
             if inspect.isgenerator(output):
                 output = by_turns(output)
@@ -196,7 +197,7 @@ class Concurrent:
             answer = stages.encode(output, request)
             marks.append(now())
         except asyncio.CancelledError as error:
-            # Never swallow our own cancellation: `_forget` answers for it.
+            # A cancellation by the front must go on: `_forget` replies only to a task that ends cancelled.
             if request.id in self.unwanted:
                 raise
             marks.append(now())
@@ -233,10 +234,10 @@ class Concurrent:
 
 
 async def by_turns(parts: Iterator[Any]) -> AsyncIterator[Any]:
-    """What an ordinary generator yields, with a turn for the others after each part."""
+    """The parts of an ordinary generator, with a turn for other tasks after each."""
     for part in parts:
         yield part
-        # An ordinary generator never gives way by itself; without this, cancellations would not be read.
+        # An ordinary generator never gives way by itself: no other task would run, and no cancellation be read.
         await asyncio.sleep(0)
 
 

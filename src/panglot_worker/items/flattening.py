@@ -38,7 +38,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(value: Any, path: str = "", depth: int = 0) -> Iterator[Leaf]:
-    """The leaves of a value, in order. What cannot be looked into is a leaf with a note of its type."""
+    """The leaves of a value, in order. A value of an unknown type is a leaf with a note of its type."""
     if value is None or type(value) in (bool, int, float, str):
         yield Leaf(path, value=value)
         return

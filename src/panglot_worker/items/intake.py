@@ -1,4 +1,4 @@
-"""A thread reads and decodes the batch that was sent ahead, while the script runs the batch before."""
+"""A thread that reads and decodes the next batch, sent ahead, while the script runs the batch before it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from panglot_worker.line.port import Frame, FrontGone, Port
 LONG = 0.002
 """Seconds a script call must take before decoding on another thread pays for the change of threads."""
 LARGE = 1 << 20
-"""Bytes of a body that is left to its turn: to read as much JSON, garbage collection is turned off, for all threads."""
+"""Bytes of a body that is not decoded early: for so much JSON, garbage collection is turned off, for all threads."""
 now = time.perf_counter
 
 
 class Intake:
-    """Where a worker's requests come from. While it is entered, its thread may read from the port, and nobody else.
+    """The source of a worker's requests. While it is entered, its thread alone may read from the port.
 
     The thread runs nothing but `decode`, of stages that allow it (`Stages.decodes_ahead`). An item that fails there is
     decoded again when it is run: its failure is reported then, and only if the item is still wanted.
@@ -46,11 +46,11 @@ class Intake:
     def __exit__(self, *raised: Any) -> None:
         self._open.clear()
         with self._reading:
-            # The lock is free when the thread has decoded its current item; it decodes no further ones.
+            # The lock is free once the thread has decoded its current item; with `_open` cleared it decodes no other.
             pass
 
     def _start(self) -> None:
-        # A child must not be made of a process in which half a body is decoded.
+        # A fork amid a decoding would leave the child with half of it done, and no thread to go on.
         reading = self._reading
         os.register_at_fork(before=reading.acquire, after_in_parent=reading.release, after_in_child=reading.release)
         # A daemon: it may sit in `poll` when the worker ends.
@@ -58,8 +58,8 @@ class Intake:
         self._thread.start()
 
     def next(self) -> Frame:
-        """The next frame. Blocks. Raises what the thread met when it read, and FrontGone at the end of the stream."""
-        # Raised on the main thread, where the loop knows what it means; the thread itself has ended.
+        """The next frame. Blocks. Raises the error that ended the thread, and FrontGone at the end of the stream."""
+        # Raised here, on the main thread: only the loop of the worker knows what follows from it.
         if self._error is not None:
             raise self._error
         return self.port.next()
@@ -76,7 +76,7 @@ class Intake:
         arrived.register(self.port.fileno(), select.POLLIN)
         while self._error is None:
             self._open.wait()
-            # Without the lock: it may last, and `__exit__` must not wait for it.
+            # Without the lock: this may last for ever, and `__exit__` must not wait so long.
             arrived.poll()
             with self._reading:
                 # The script may have returned while we waited: from then on the main thread reads.
@@ -84,7 +84,7 @@ class Intake:
                     self._take_in()
 
     def _take_in(self) -> None:
-        """Read what has come. If a batch is the next thing to do, decode its items."""
+        """Read all that has arrived. If a batch is next, decode its items."""
         try:
             self.port.poll()
             # Looked at and left there: the main thread takes it by `next`, as it does without this thread.

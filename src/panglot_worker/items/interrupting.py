@@ -1,9 +1,9 @@
 """Ending a call that nobody waits for any more, while the script runs it on the main thread.
 
 The front cancels the items of the call, then sends this process the signal `wire.INTERRUPT`, again and again until the
-call has ended. The signal names no call: it may come late, when the next call runs. What counts is that all items of
-the call in progress are cancelled, which the handler reads from the port. So a batch is never interrupted for one of
-its items, and a late signal harms nobody.
+call has ended. The signal names no call: it may come late, when the next call runs. So the handler reads from the port
+which items are cancelled, and interrupts only a call of which all are. A batch is never interrupted for one of its
+items, and a late signal does no harm.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ UNDISTURBED = (
     native_output.__file__,
     whole_lines.__file__,
 )
-"""Code of this package that scripts call, and that must run to its end: half a frame would break the line."""
+"""Code of this package that scripts call and that must run to its end: half a frame would break the stream."""
 
 MOMENT = 0.0005
+"""Seconds until the handler looks again."""
 
 
 class Interrupter:
@@ -41,18 +42,18 @@ class Interrupter:
         self._dialect = dialect
         self._port = port
         self._armed = False
-        """Whether the script runs, so that an exception may be raised where it is."""
+        """Whether code of the script runs, so that an exception may be raised in it."""
         self._raised_for: Set[int] = set()
         """The items of the call that was interrupted."""
         self._children = children()
-        """The processes that the script has started while it was loaded."""
+        """The child processes that this process had when the script was loaded."""
 
     def install(self) -> None:
         """Hear the signal from now on. On the main thread."""
         signal.signal(wire.INTERRUPT, self._on_signal)
 
     def around(self, stages: Stages) -> Stages:
-        """The stages, with an exception raised in code of the script where its call is to end."""
+        """The stages, with an exception raised in code of the script when its call must end."""
         names = ("infer", "infer_batch", "preprocess", "postprocess", *(stages.script_code - BETWEEN))
         own: Any = {name: self._stage(getattr(stages, name)) for name in names}
         own["infer"] = self._in_parts(own["infer"])
@@ -64,12 +65,12 @@ class Interrupter:
         return item_id in self._raised_for
 
     def forget(self, item_id: int) -> None:
-        """Note that the front is told of the end of this item."""
+        """Note that the front hears of the end of this item now."""
         self._raised_for.discard(item_id)
         self._port.cancelled.discard(item_id)
 
     def left_processes(self) -> bool:
-        """Whether there are processes that were not there when the script was loaded: the call may have left them."""
+        """Whether there are child processes that are newer than the loaded script: the call may have left them."""
         return not children() <= self._children
 
     # Raising
@@ -80,7 +81,7 @@ class Interrupter:
         return functools.partial(self._called, stage)
 
     def _in_parts(self, infer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """The stage `infer`, whose output may be a generator: what that computes comes later, part by part."""
+        """The stage `infer`. If its output is a generator, each of its parts is a call of the script too."""
 
         def infer_in_parts(value: Any) -> Any:
             output = infer(value)
@@ -89,7 +90,7 @@ class Interrupter:
         return infer_in_parts
 
     def _parts(self, parts: Any) -> Iterator[Any]:
-        """A generator's parts. Between two of them the call is cancelled as always: the generator is closed."""
+        """A generator's parts. Between two parts nothing is raised: a cancelled stream is closed by its reader."""
         end = object()
         try:
             while True:
@@ -103,11 +104,11 @@ class Interrupter:
     def _called(self, run: Callable[..., Any], *arguments: Any) -> Any:
         """Call code of the script. The handler may raise until this has returned."""
         if self._raised_for:
-            # Of a call that went on after it was interrupted, and has been answered.
+            # Items of an earlier call, which went on after it was interrupted and has been answered.
             self._raised_for.intersection_update(request.id for request in current.running)
         try:
             self._armed = True
-            # The call may have been cancelled since it was sent, or may be one of a batch that runs item by item.
+            # Cancelled before it began, when no signal could raise: in the socket, or in a batch run item by item.
             if self._port.cancelled and self._is_unwanted():
                 self._raise()
             return run(*arguments)
@@ -116,10 +117,10 @@ class Interrupter:
 
     def _on_signal(self, number: int, frame: Optional[FrameType]) -> None:
         if not self._armed:
-            # Ignored: the front sends the signal again while it waits for the end of the call.
+            # Ignored, and not remembered: the front sends the signal again until the call has ended.
             return
         if is_undisturbed(frame):
-            # Again in a moment: a script that prints all the time is there most of the time.
+            # Again in a moment, not with the front's next signal: a script that prints much is here most of the time.
             time.sleep(MOMENT)
             os.kill(os.getpid(), number)
             return
@@ -128,12 +129,12 @@ class Interrupter:
             self._raise()
 
     def _is_unwanted(self) -> bool:
-        """Whether nobody waits for the call in progress, and that has not been said yet."""
+        """Whether nobody waits for the call in progress, and it has not been interrupted yet."""
         items = {request.id for request in current.running}
         return bool(items) and items <= self._port.cancelled and not items & self._raised_for
 
     def _raise(self) -> None:
-        # First of all: where `finally` of `_called` is running already, nothing else ends the time for raising.
+        # First: if `finally` of `_called` has begun, the exception ends it before it clears the flag.
         self._armed = False
         self._raised_for.update(request.id for request in current.running)
         raise self._dialect.interruption()
@@ -141,6 +142,7 @@ class Interrupter:
 
 def is_undisturbed(frame: Optional[FrameType]) -> bool:
     """Whether the main thread is in code that must run to its end, called by the script."""
+    # Up to `_called` of this module: the frames above it are not the script's.
     while frame is not None and frame.f_code.co_filename != __file__:
         if frame.f_code.co_filename.startswith(UNDISTURBED):
             return True

@@ -4,8 +4,8 @@ Only workers started with `dev` listen, and only requests whose Accept names STA
 
     PANGLOT-STAGES 1\\n | length u32 | JSON | bytes
 
-with the answer itself, and by stage the leaves of its value. A value is taken down when its stage ends, because
-scripts change what they were given. In a pipeline the record travels with the item from process to process.
+with the answer itself, and for each stage the leaves of its value. A value is recorded when its stage ends, because
+scripts change their arguments. In a pipeline the record travels with the item from process to process.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LENGTH = struct.Struct("<I")
 
 
 class Record:
-    """What one item was after each stage."""
+    """The value of one item after each stage."""
 
     def __init__(self) -> None:
         self.stages: Dict[str, List[Leaf]] = {}
 
     def add(self, stage: str, value: Any) -> None:
-        """Take down what came out of a stage; one that yields several values has a number for each but the first."""
+        """Record the result of a stage. Where a stage has several results, each but the first has a number."""
         name, times = stage, 1
         while name in self.stages:
             times += 1
@@ -41,7 +41,7 @@ class Record:
         self.stages[name] = list(leaves(value))
 
     def answer(self, answer: Answer) -> Answer:
-        """The answer, wrapped in everything that was recorded."""
+        """The answer, together with the whole record."""
         blobs: List[bytes] = [bytes(answer.body)]
         about = {
             "answer": {"status": answer.status, "content_type": answer.content_type, "headers": list(answer.headers)},
@@ -53,7 +53,7 @@ class Record:
 
 
 class Carried(NamedTuple):
-    """A record on its way to the next pool, beside what the dialect itself sends along."""
+    """A record on its way to the next pool, beside the dialect's own context."""
 
     record: Record
     context: Any
@@ -69,6 +69,7 @@ def watched(stages: Stages, package: Package) -> Stages:
     last = not package.pool or bool(package.pool["last"])
     infers = package.does("inference")
     main = _main(package)
+    # `decodes_ahead` is left out: `decode` sets the record of the item that runs, on the thread that runs it.
     before = "preprocess" if main == "inference" else main + " preprocess"
     return Stages(
         decode=_begun(stages.decode),
@@ -84,7 +85,7 @@ def watched(stages: Stages, package: Package) -> Stages:
 
 
 def _main(package: Package) -> str:
-    """What the inference of this worker is called: in a pipeline, each by the name of its pool."""
+    """The name of this worker's inference: in a pipeline, the name of its pool."""
     name = str(package.pool["name"]) if package.pool else ""
     return "inference" if name in ("", *wire.STAGES) else name
 
@@ -121,7 +122,7 @@ def _begun(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
 
 
 def _recorded(stage: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
-    """The stage, recorded; one whose result is awaited is recorded when that is there."""
+    """The stage, which records its result; where that is awaited, once it is there."""
 
     def run(value: Any) -> Any:
         result = stage(value)

@@ -1,4 +1,4 @@
-"""The reply that the front gets about an item."""
+"""The replies that the front gets about items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = MOST / 1e6
 
 
 def finished(item_id: int, answer: Answer, times: wire.Times, rows: int = 1) -> wire.Reply:
-    """The reply with a dialect's answer, or with a failure where its head is nothing that HTTP can carry."""
+    """The reply with a dialect's answer, or with a problem where HTTP cannot carry its headers."""
     text = answer.content_type
     if answer.headers:
         text = "\0".join((text, *answer.headers))

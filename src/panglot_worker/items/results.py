@@ -1,4 +1,4 @@
-"""What a batch call may return."""
+"""The results that a batch call may return."""
 
 from __future__ import annotations
 

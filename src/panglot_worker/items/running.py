@@ -22,7 +22,7 @@ from panglot_worker.scripts.loading import script_traceback
 
 POLL_EVERY = 0.001
 Prepared = Tuple[Request, Any, int, int]
-"""An item that the script may have: its value, and the microseconds its decoding and preprocessing took."""
+"""An item that is ready for the script: its value, and the microseconds of its decoding and preprocessing."""
 now = time.perf_counter
 
 
@@ -56,14 +56,14 @@ class Runner:
             ahead = bool(flags & wire.AHEAD)
             # The last batch foretells this one: for a short call, changing threads costs more than it saves.
             self._takes_in = ahead and self._seconds > LONG
-            # A batch that was sent ahead has waited in our socket, long enough for clients to have left.
+            # A batch that was sent ahead has waited in the socket, long enough for clients to leave.
             if ahead:
                 requests = self._wanted(requests)
             self.run_batch(requests, self.infer_batch)
             return
         for request in requests:
             if self.broken:
-                # The front gives what has not begun to the next process.
+                # The front gives all items without a reply to the next process.
                 return
             if self._is_cancelled(request.id):
                 # Drop the view, so that the buffer goes back to the front with this very reply.
@@ -138,7 +138,7 @@ class Runner:
             return
         self.sickness.alike = 0
         if request.location:
-            # The last references to the body must go before the reply does: it tells the front which buffers are free.
+            # The last references to the body must go before the reply, which tells the front the free buffers.
             value = output = None
             request.release()
         self.port.reply(finished(request.id, answer, durations(marks), request.rows))
@@ -159,7 +159,7 @@ class Runner:
         replies: List[wire.Reply] = []
         ready: List[Prepared] = []
         for request in requests:
-            # The short cut for what the intake has decoded: nothing here can raise.
+            # A short cut for a value that the intake has decoded: nothing here can raise.
             if request.decoded is not None and self.preprocess is None:
                 (value, took), request.decoded = request.decoded, None
                 ready.append((request, value, microseconds(took), 0))
@@ -177,7 +177,7 @@ class Runner:
                 outputs: Sequence[Any] = one_each(self._called(infer_batch, values), len(values))
             except BaseException as error:
                 for reply in self._one_by_one(ready, error, started):
-                    # Sent at once: what is done stays done, whatever the next item does to this process.
+                    # Sent at once: the answer must not be lost if the next item kills this process.
                     self.port.reply(reply)
                 # The frames hold the values of the whole batch, and with them buffers that the front waits for.
                 traceback.clear_frames(error.__traceback__)
@@ -188,7 +188,7 @@ class Runner:
         return replies
 
     def _called(self, infer_batch: Callable[[List[Any]], Sequence[Any]], values: List[Any]) -> Sequence[Any]:
-        """What the script gives for a batch. The next one is taken in meanwhile, where one is likely to come."""
+        """The script's results for a batch. Meanwhile the next batch is taken in, where one is likely to come."""
         if self._intake is None or not self._takes_in:
             return infer_batch(values)
         with self._intake:
@@ -203,7 +203,7 @@ class Runner:
                 decoded = now()
             else:
                 value, took = request.decoded
-                # Decoded by the intake meanwhile: its time counts as if it had been spent just now.
+                # The intake has decoded it earlier: its time counts as if it had been spent just now.
                 started, request.decoded = decoded - took, None
             if self.preprocess is None:
                 return (request, value, microseconds(decoded - started), 0)
@@ -216,7 +216,7 @@ class Runner:
         return (request, value, microseconds(decoded - started), microseconds(now() - decoded))
 
     def _one_by_one(self, ready: List[Prepared], error: BaseException, started: float) -> Iterator[wire.Reply]:
-        """The batch failed as one: find out whose fault it was, unless nothing can succeed here any more."""
+        """The replies of a batch that failed as one: each item runs alone, unless nothing can succeed here any more."""
         interrupter = self.dialect.interrupter
         interrupted = interrupter is not None and interrupter.has_ended(ready[0][0].id)
         if not interrupted:
@@ -229,7 +229,7 @@ class Runner:
             for request, _, decode, preprocess in ready:
                 yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
             return
-        # No reply is made then: as after a death, the front decides whether the items run again.
+        # Without a reply: as after a death, the front decides whether the items run again.
         if self._note_sick(error):
             return
         items = [(request, value) for request, value, _, _ in ready]
@@ -240,16 +240,16 @@ class Runner:
                 yield self._conclude(request, outcome.output, (decode, preprocess, took))
             else:
                 yield self.failed_reply(request, outcome.error, "inference", (decode, preprocess, took, 0, 0))
-                # Its frames lead back to this one, which holds it, and the values of the whole batch.
+                # A cycle: its frames lead back to this one, which holds it and the values of the whole batch.
                 outcome.error.__traceback__ = None
                 # The rest has no reply, for the same reason.
                 if self.sickness.certain:
                     return
-        # The generator's end tells the front.
+        # `one_by_one` reports the failures to the front at its end, which comes only when it is asked once more.
         next(outcomes, None)
 
     def _concluded(self, ready: List[Prepared], outputs: Sequence[Any], took: int) -> List[wire.Reply]:
-        """The replies of a batch. The time to encode it is taken once and shared out: clocks are not free."""
+        """The replies of a batch. The time to encode it is measured once and shared out: reading a clock costs time."""
         if self.postprocess is not None:
             each = zip(ready, outputs)
             return [self._conclude(of[0], output, (of[2], of[3], took)) for of, output in each]
@@ -289,7 +289,7 @@ class Runner:
     # Streams
 
     def _stream(self, request: Request, parts: Iterator[Any], marks: List[float]) -> None:
-        """Send what a generator yields, part by part, until it ends, fails or nobody listens."""
+        """Send the parts that a generator yields, until it ends or fails, or nobody listens any more."""
         writing = self.parts_of(request)
         encode_part, head = writing.encode, writing.content_type.encode("latin-1")
         sent = 0
@@ -300,11 +300,11 @@ class Runner:
                 times = durations([*marks, now()]) if not sent else wire.NO_TIMES
                 self.port.reply(wire.Reply(request.id, 200, wire.MORE, times, head, body))
                 sent += 1
-                # Between two parts is the only time to hear of a client that has left.
+                # Between two parts, because the script holds the thread until it yields.
                 self.port.poll()
                 if request.id in self.port.cancelled:
                     self.port.cancelled.discard(request.id)
-                    # Now and not when the generator is collected: its `finally` may release what the next call needs.
+                    # Now, not when the generator is collected: its `finally` may release what the next call needs.
                     close = getattr(parts, "close", None)
                     if close is not None:
                         close()
@@ -352,10 +352,10 @@ class Runner:
     def _interrupted_reply(
         self, interrupter: Interrupting, request: Request, error: BaseException, times: wire.Times
     ) -> wire.Reply:
-        """The end of an item whose call was interrupted, whatever the script made of that."""
+        """The reply to an item whose call was interrupted, whatever the script has raised after that."""
         interrupter.forget(request.id)
         if not isinstance(error, type(self.dialect.interruption())):
-            # Such as the SystemExit of a script that ends itself on every trouble.
+            # For example SystemExit, from a script that ends its process on every error.
             self._note_broken(error)
         if interrupter.left_processes():
             self.dialect.replace_worker("a call that was interrupted has left processes behind")
@@ -374,18 +374,19 @@ class Runner:
             return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
 
     def _told(self, error: BaseException, stage: str, request: Request) -> str:
-        """What the log says about an exception: where the script raised it, or what is wrong with its result."""
+        """The text for the log about an exception: where the script raised it, or why its result cannot be sent."""
         line = ""
         if isinstance(error, EncodeError) or (stage == "encode" and is_of_json(error)):
             line = explained(error, self.dialect.result_function(request), self.dialect.package.folder)
         return line or script_traceback(error)
 
     def _note_broken(self, error: BaseException) -> None:
-        # After these nobody knows the state of the script, and a wrong answer is worse than a new process.
+        # The state of the script is unknown then, and a wrong answer is worse than a new process.
         if not isinstance(error, Exception) or isinstance(error, MemoryError):
             self.broken = "the script raised %s" % described(error)
 
     def _note_sick(self, error: BaseException) -> bool:
+        # Once it is certain, further failures follow from it, and must not be reported one by one.
         if not self.sickness.certain:
             self.broken = self.sickness.noted(error) or self.broken
         return self.sickness.certain

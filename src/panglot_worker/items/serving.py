@@ -1,4 +1,4 @@
-"""Serving a dialect that takes one batch at a time: by its routes, with or without its output captured."""
+"""Serving a dialect that runs one batch at a time, by its routes, with or without capturing the script's output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CapturingRunner(Runner):
             super().run_one(request)
 
     def parts_of(self, request: Request) -> Parts:
-        """How an answer in parts is written; the front gets all that was printed before the last part."""
+        """How an answer in parts is written. The front gets all output of the call before the last part."""
         parts = super().parts_of(request)
 
         def end() -> wire.Buffer:
@@ -36,6 +36,7 @@ class CapturingRunner(Runner):
 
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
         reply = super().failed_reply(request, error, stage, times)
+        # Before the reply is sent: the front drops output of a call that has its answer.
         self.capture.flush()
         return reply
 
@@ -89,7 +90,7 @@ def runner_of(
     intake: Optional[Intake],
     capture: Optional[Capture],
 ) -> Runner:
-    """What runs the items of these stages: by their routes, or all alike; with their output captured, or without."""
+    """A runner for these stages: by routes or for all alike, capturing the script's output or not."""
     if stages.by_route:
         return RoutedRunner(dialect, stages, port, rerun, intake, capture)
     if capture is None:
@@ -100,7 +101,7 @@ def runner_of(
 
 
 def retain_files() -> None:
-    """Copy what is in shared memory before this process forks: a child may look at it when the call is over."""
+    """Copy files that lie in shared memory, before a fork: the child may read them when the call is over."""
     for request in current.running:
         request.retain_files()
 
@@ -118,12 +119,12 @@ def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
         if kind == wire.RUN:
             runner.run(intake.requests(frame), flags)
             del frame  # So that a large body is released before the next frame comes.
-            # The requests hold views of bodies: they must go before FREE is told.
+            # The requests hold views of bodies, which must go before FREE is sent.
             current.running.clear()
             port.tell_free()
             if runner.broken:
                 return runner.broken
-            # Only when no frame waits: then all these ids are of items that were answered already.
+            # Only when no frame waits: then all cancelled items are answered, and their ids would stay here for ever.
             if not port.pending:
                 port.cancelled.clear()
         elif kind == wire.STOP:

@@ -1,7 +1,7 @@
-"""Noticing that this process cannot succeed any more: its device stays broken, or all calls fail in the same way.
+"""Noticing that calls in this process cannot succeed any more: its device stays broken, or all fail in the same way.
 
-A fault on a CUDA device stays with the process that met it: every later call fails too, and only a new process is well
-again. The state comes from the driver, not from the text of an exception, so the framework does not matter.
+A fault on a CUDA device stays with its process: every later call fails too, and only a new process works again. The
+state comes from the driver, not from the text of an exception, so the framework does not matter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STICKY = (
     ("numba.cuda.cudadrv.driver", "CudaAPIError"),
     ("pycuda._driver", "LaunchError"),
 )
-"""What frameworks raise for faults of a device. Not each of them stays: one may, two in a row do."""
+"""Exceptions of frameworks for faults of a device. One alone may pass; after two in a row the fault stays."""
 
 
 class Sickness:
@@ -73,7 +73,10 @@ def device_fault() -> str:
 
 
 def _fault(cuda: Any, device: int) -> str:
-    """What the driver answers to a request to finish all work of a device; frameworks share its primary context."""
+    """The error that the driver returns when asked to finish all work of a device; empty where there is none.
+
+    It is asked in the primary context of the device, which the frameworks share.
+    """
     flags, active, context = ctypes.c_uint(), ctypes.c_int(), ctypes.c_void_p()
     state = cuda.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
     # A primary context that is not active must not be retained: that would create it, with its memory.
@@ -82,7 +85,7 @@ def _fault(cuda: Any, device: int) -> str:
     code = cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     if not code:
         code = cuda.cuCtxPushCurrent_v2(context) or cuda.cuCtxSynchronize()
-        # The script's own context becomes current again, and our reference is given back.
+        # The script's own context must be current again, and the context retained above be released.
         cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
         cuda.cuDevicePrimaryCtxRelease_v2(device)
     if not code:

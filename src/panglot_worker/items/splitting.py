@@ -14,7 +14,7 @@ from panglot_worker.scripts.loading import script_traceback
 
 
 class Outcome(NamedTuple):
-    """What came of one item: an output, or what it failed of; and how long that took."""
+    """The outcome of one item: its output or its exception, and how long that took."""
 
     output: Any
     error: Optional[BaseException]
@@ -30,7 +30,7 @@ def one_by_one(
 ) -> Iterator[Outcome]:
     """Run each item alone, whenever the caller takes the next outcome. At the end an event reports the failures.
 
-    `error` is what the batch failed of; `explain` words it for the log, where no item alone fails of anything.
+    `error` is the exception of the batch; `explain` words it for the log, where no item fails alone.
     """
     count = failures = 0
     all_of_them = list(current.running)
@@ -47,7 +47,7 @@ def one_by_one(
 
 
 def attempt(run: Callable[[Any], Any], value: Any) -> Outcome:
-    """Run one item; whatever it raises is its outcome."""
+    """Run one item. An exception of any kind is an outcome too."""
     started = time.perf_counter()
     try:
         output = run(value)

@@ -1,4 +1,4 @@
-"""What the log says about a result that cannot be sent."""
+"""The text for the log about a result that cannot be sent."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WRITER = os.path.join(os.path.dirname(os.path.abspath(json.__file__)), "")
 
 
 def is_of_json(error: BaseException) -> bool:
-    """Whether Python's own writer of JSON raised it, which some dialects use: its sentence is part of their answer."""
+    """Whether Python's own writer of JSON raised it. Some dialects use it, with its sentence as part of the answer."""
     return any(
         os.path.abspath(entry.filename).startswith(WRITER) for entry in traceback.extract_tb(error.__traceback__)
     )
 
 
 def explained(error: BaseException, function: Optional[Callable[..., Any]], folder: str) -> str:
-    """One line for the script's author: the function that gave the result, what is wrong with that, and the fix.
+    """One line for the script's author: the function that gave the result, the fault of the result, and the fix.
 
     Empty where code of the script raised while its result was written: then the traceback says more.
     """
@@ -36,7 +36,7 @@ def explained(error: BaseException, function: Optional[Callable[..., Any]], fold
 
 
 def _has_raised(error: Optional[BaseException], folder: str) -> bool:
-    """Whether a frame of the package is in the traceback of the exception, or of what caused it."""
+    """Whether a frame of the package is in the traceback of the exception, or of one of its causes."""
     while error is not None:
         for entry in traceback.extract_tb(error.__traceback__):
             if os.path.abspath(entry.filename).startswith(folder + os.sep):

@@ -1,8 +1,8 @@
-"""Cached virtual environments with what a package asks for, made by the interpreter that a script would run in.
+"""Cached virtual environments with the requirements of a package, made by the interpreter that would run the script.
 
-The packages of that interpreter are visible in an environment, and what is installed there wins over them, as on
-platforms that install on top of an image. The front makes environments on its own machine; on a node a separate process
-does, before the first worker starts.
+Packages of that interpreter are visible in the environment. Packages of the environment win over them, as on platforms
+that install on top of an image. The front makes environments on its own machine; on a node a separate process makes
+them, before the first worker starts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 
 class InstallError(Exception):
-    """An environment cannot be made. One line that says why, and the last of pip's output."""
+    """An environment cannot be made. One line says why; `lines` are the last of pip's output."""
 
     def __init__(self, problem: str, lines: Sequence[str] = ()) -> None:
         super().__init__(problem)
@@ -39,7 +39,7 @@ class InstallError(Exception):
 
 
 class Wish(NamedTuple):
-    """What a package asks for."""
+    """The requirements of a package."""
 
     name: str
     folder: str
@@ -56,7 +56,7 @@ def environment(wish: Wish, python: str, cache: str, say: Say) -> str:
     folder = os.path.join(cache, environment_name(wish, python, version))
     try:
         os.makedirs(folder, exist_ok=True)
-        # DONE is looked for under the lock: a process that waited here finds what the other one has built.
+        # DONE is looked for under the lock: a process that has waited here finds the finished environment.
         with _locked(folder):
             if not os.path.isfile(os.path.join(folder, DONE)):
                 _build(folder, python, path, wish, say)
@@ -99,7 +99,7 @@ def environment_name(wish: Wish, python: str, version: str) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Hold the lock of a folder: one process builds, the others wait and use what it built."""
+    """Hold the lock of a folder: one process builds, and others wait for the environment."""
     with open(os.path.join(folder, "lock"), "w") as file:
         # The kernel drops the lock with the process, so that a killed installation blocks nobody.
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> None:
     venv = os.path.join(folder, "venv")
-    # A folder without DONE is what an interrupted installation left.
+    # Without DONE, a folder is the rest of an interrupted installation.
     shutil.rmtree(venv, ignore_errors=True)
     say("making an environment for %s in %s" % (wish.name, venv))
     _run([python, "-m", "venv", venv], wish.folder, "a virtual environment cannot be made")
@@ -128,7 +128,7 @@ def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> N
 
 
 def _local(word: str, wish: Wish, folder: str) -> str:
-    """The word of a command; where it names a file that was sent as text, that file's path here."""
+    """The word of a command. Where it names a file that was sent as text: the path of the file, written here."""
     if word not in wish.files:
         return word
     path = os.path.join(folder, os.path.basename(word))
@@ -138,7 +138,7 @@ def _local(word: str, wish: Wish, folder: str) -> str:
 
 
 def _run(command: List[str], folder: str, problem: str) -> None:
-    # What is installed may run code of its own, which our tokens are no business of.
+    # Installing a package may run its code, which must not see the tokens of this server.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PANGLOT_")}
     done = subprocess.run(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,

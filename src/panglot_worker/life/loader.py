@@ -1,4 +1,4 @@
-"""How the front, or a worker, starts a process of Panglot in a script's interpreter."""
+"""The code by which a front, an agent or a worker starts a process of Panglot in a script's interpreter."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ main(*sys.argv[2:])
 
 
 def code(module: str, function: str = "main") -> str:
-    """What to run with `-c`: the folder of panglot_worker is its first argument, the others are the function's.
+    """The code for `-c`. Its first argument is the folder of panglot_worker; the function gets the further ones.
 
     It registers panglot_worker by its location and adds nothing to sys.path; the current folder is absent until our own
-    imports are done, so that a script called json.py cannot replace a module of them. As `-c` code it leaves `__main__`
+    imports are done, so that a script called json.py cannot replace the module. As `-c` code it leaves `__main__`
     without a file, so that multiprocessing children of a script do not import it again.
     """
     return CODE.format(module=module, function=function)

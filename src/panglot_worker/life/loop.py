@@ -38,7 +38,7 @@ ROW_KEY = 32
 
 
 def start(socket_fd: str, life_fd: str, keys_fd: str = "") -> None:
-    """Entry point of a worker process, from its command line. Where it is on a node, a pipe holds keys for it."""
+    """Entry point of a worker process, from its command line. On a node of a cluster, a pipe holds keys for it."""
     keys = b""
     if keys_fd:
         with os.fdopen(int(keys_fd), "rb") as pipe:
@@ -47,7 +47,7 @@ def start(socket_fd: str, life_fd: str, keys_fd: str = "") -> None:
 
 
 def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = "") -> None:
-    """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
+    """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that ends when the front dies."""
     # First, so that everything that prints later goes through these streams.
     whole_lines.install()
     # `pop`, not `get`: processes that the script starts must not inherit the variable.
@@ -64,17 +64,17 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = 
         port = Port(line(socket_fd, certificate))
         port.row_key = row_key
         code = work(port)
-    # A front that is gone is an ordinary end of a worker, not a fault of it.
+    # An ordinary end of a worker: the front has gone, in whatever way.
     except (FrontGone, ConnectionError):
         code = 0
     whole_lines.finish()
     native_output.settle()
-    # A script's threads and exit hooks must not keep a worker that is done.
+    # Not `sys.exit`: threads and exit hooks of a script must not keep a worker that is done.
     os._exit(code)
 
 
 def line(socket_fd: int, certificate: str) -> PortSocket:
-    """The socket to the front; encrypted, where there is a certificate for that. Raises OSError."""
+    """The socket to the front, encrypted where there is a certificate. Raises OSError."""
     sock = socket.socket(fileno=socket_fd)
     if not certificate:
         return sock
@@ -84,10 +84,10 @@ def line(socket_fd: int, certificate: str) -> PortSocket:
 
 
 def die_with_front(life_fd: int) -> None:
-    """Have the kernel kill this worker's whole process group when the front dies, in whatever way that happens.
+    """Have the kernel kill this worker's whole process group when the front dies, in whatever way.
 
     The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end.
-    The parent-death signal is the second belt, for kernels without signal-driven input on pipes.
+    The parent-death signal serves kernels without signal-driven input on pipes; it kills this process alone.
     """
     os.set_inheritable(life_fd, False)
     with contextlib.suppress(OSError):
@@ -105,7 +105,7 @@ def die_with_front(life_fd: int) -> None:
 
 
 def enter_group(group: str) -> None:
-    """Move this process into a control group of its own, so that whatever the script starts ends with this worker."""
+    """Move this process into its own control group, so that every process the script starts ends with this worker."""
     if group:
         with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), "w") as members:
             members.write("0")
@@ -120,11 +120,12 @@ def be_expendable() -> None:
 
 
 def reuse_memory() -> None:
-    """Have memory that a script frees be used for its next call, and not be fetched anew from the system, page by page.
+    """Keep memory that a script frees for its next call, instead of fetching it anew from the system, page by page.
 
-    The limits are those that glibc itself ends at in a process which frees large arrays; until then, arrays of some
-    hundred kilobytes can cost more in page faults than in anything else.
+    glibc itself arrives at these limits in a process that has freed large arrays. Until then, arrays of some hundred
+    kilobytes can cost more in page faults than in anything else.
     """
+    # Where its operator has tuned the allocator, these settings stay.
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return
     with contextlib.suppress(OSError, AttributeError):
@@ -136,7 +137,7 @@ def reuse_memory() -> None:
 def work(port: Port, own_process: bool = True) -> int:
     """Load the script, serve until the front says stop, and return the exit code.
 
-    Signals are left alone where the worker has no process of its own (`--inline`).
+    Without a process of its own (`--inline`) the worker changes no signals.
     """
     frame = port.next()
     if frame.kind != wire.HELLO:
@@ -169,7 +170,7 @@ def work(port: Port, own_process: bool = True) -> int:
 
 
 class LoadedScript(NamedTuple):
-    """A script that is ready: its dialect, its stages, and what serves them."""
+    """A script that is ready: its dialect, its stages, and the function that serves them."""
 
     dialect: Dialect
     stages: Optional[Stages]
@@ -177,7 +178,7 @@ class LoadedScript(NamedTuple):
 
 
 def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScript]:
-    """Bring the script up and say READY, or say FAILED."""
+    """Load the script and say READY. None where the load has failed, and the front knows why."""
     doing = "loading"
     started = time.monotonic()
 
@@ -217,7 +218,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         native_output.settle()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
-    # What loading made stays for good. Frozen, it is not searched again by each collection during a call.
+    # The objects of the loaded script stay for good. Frozen, no collection during a call searches them again.
     gc.collect()
     gc.freeze()
     port.tell(wire.READY, ready(loaded, description, time.monotonic() - started))
@@ -225,7 +226,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
 
 
 def described(dialect: Dialect) -> Description:
-    """What the dialect says about the API of its script. Raises ScriptError where that is not what the front reads."""
+    """The dialect's description of its script's API. Raises ScriptError where it is none that the front reads."""
     description = dialect.describe()
     wrong = list(problems(description))
     if wrong:
@@ -233,12 +234,12 @@ def described(dialect: Dialect) -> Description:
             "the dialect '%s' does not describe its API as it must: %s" % (dialect.package.dialect, "; ".join(wrong)),
             fix="`describe` returns a `panglot_worker.line.description.Description`",
         )
-    # A copy: what a dialect returns may be its own, and is completed here.
+    # A copy, which `load` completes: the dialect may keep what it has returned.
     return description.copy()
 
 
 def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
-    """What this worker runs of the script: all of it or the stages of its pool, recorded where that is wanted."""
+    """The part of the script that this worker runs: all of it, or the stages of its pool; recorded with `dev`."""
     module, _, name = dialect.server.partition(":")
     serve: Callable[..., str] = getattr(importlib.import_module(module), name)
     package = dialect.package
@@ -255,7 +256,7 @@ def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
 
 
 def guarded(port: Port, package: Package, own_process: bool) -> Port:
-    """The port, with the guard of the setting `worker_net` around it where that is wanted."""
+    """The port, with a guard around the script's connections where the setting `worker_net` wants one."""
     if package.settings.get("worker_net") != "guard":
         return port
     if not own_process:
@@ -268,7 +269,7 @@ def guarded(port: Port, package: Package, own_process: bool) -> Port:
 
 
 def leave_network(package: Package, own_process: bool) -> None:
-    """Leave every network where `worker_net` is none. Raises ScriptError where that cannot be."""
+    """Leave every network where `worker_net` is `none`. Raises ScriptError where the machine does not allow it."""
     if package.settings.get("worker_net") != "none":
         return
     if not own_process:

@@ -1,4 +1,4 @@
-"""What a script may connect to: the setting `worker_net`.
+"""The addresses that a script may connect to: the setting `worker_net`.
 
 `guard`: while a request runs, sockets connect to public addresses only, and to hosts named by `url_allow`. Requests may
 hold addresses that scripts fetch; they must not lead into the network the server stands in. C code that opens sockets
@@ -30,7 +30,7 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
 class Guard:
-    """Stands before `connect`, `connect_ex`, `sendto` and `sendmsg` of Python's sockets while it is active."""
+    """Checks `connect`, `connect_ex`, `sendto` and `sendmsg` of Python's sockets while it is active."""
 
     def __init__(self, allowed: Sequence[str], refused: Callable[[str, int], None]) -> None:
         self.active = False
@@ -77,7 +77,7 @@ class Guard:
         kind.sendto, kind.sendmsg = guarded_sendto, guarded_sendmsg
 
     def checked(self, sock: socket.socket, address: Any) -> Any:
-        """The numeric address to use for this one, so that no name is looked up twice. Raises AddressRefused."""
+        """The numeric address to connect to instead of a name. Raises AddressRefused."""
         inet = sock.family in (socket.AF_INET, socket.AF_INET6)
         if not self.active or not inet or not isinstance(address, tuple) or len(address) < 2:
             return address
@@ -116,7 +116,7 @@ class Guard:
         return False
 
     def _addresses(self, name: str) -> Set[str]:
-        """What an allowed host stands for at present."""
+        """The numeric addresses of an allowed host at present."""
         if addresses.read(name) is not None:
             return {name}
         now = time.monotonic()
@@ -131,9 +131,9 @@ class Guard:
 
 
 class GuardedPort(Port):
-    """The worker's line to the front, with the guard on from the moment a frame has come until it waits for the next.
+    """The worker's line to the front. The guard is active from the arrival of a frame until `next` waits for another.
 
-    A dialect that keeps several items in flight never waits here: it is guarded from its first item on.
+    A dialect with several items in flight never calls `next`: `poll` turns its guard on, for good.
     """
 
     def __init__(self, port: Port, allowed: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The pipes in which a worker reads what C libraries and other programs write, as held by who starts the worker."""
+"""The pipes by which a worker reads the output of C libraries and other programs, for the process that starts it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import os
 from typing import Dict, List, Tuple
 
 VARIABLE = "_PANGLOT_OUTPUT_PIPES"
-"""The variable by which a worker learns the numbers of its pipes; `names` wrote it, and `numbers` reads it."""
+"""The variable by which a worker learns the numbers of its pipes: `environment` makes it, `numbers` reads it."""
 F_SETPIPE_SZ = 1031
 SIZE = 1 << 20
-"""Bytes in a pipe: a library may print while it holds the interpreter, and then nobody reads."""
+"""Bytes in a pipe: while a library prints and holds the interpreter, no thread of the worker can read."""
 PIECE = 65536
 
 
 class OutputPipes:
     """A pipe for standard output and one for standard error, or none where nothing is captured.
 
-    The worker has both ends. Here the end for reading stays open, so that the last words of a worker that died before
-    it could read them are not lost.
+    The worker has both ends. The end for reading stays open here too: if the worker dies before it has read its last
+    words, they are read here.
     """
 
     def __init__(self, wanted: bool) -> None:
@@ -35,16 +35,16 @@ class OutputPipes:
 
     @property
     def environment(self) -> Dict[str, str]:
-        """What the worker learns of them."""
+        """The variable that tells the worker their numbers."""
         return {VARIABLE: ",".join(map(str, self.files))} if self._pipes else {}
 
     def given(self) -> None:
-        """Close the ends that only the worker may hold."""
+        """Close the ends for writing: only the worker may hold them."""
         for _, write in self._pipes:
             os.close(write)
 
     def last_words(self) -> bytes:
-        """What the worker has not read, now that it is dead. The pipes are closed."""
+        """The output that the worker has not read, now that it is dead. Closes the pipes."""
         rest = b"".join(rest_of(read) for read, _ in self._pipes)
         self.close()
         return rest
@@ -57,8 +57,9 @@ class OutputPipes:
 
 
 def rest_of(read: int) -> bytes:
-    """What is in a pipe, and at most what it holds at once: somebody may go on writing."""
+    """The content of a pipe, at most as much as it holds at once: a process may go on writing."""
     rest = b""
+    # The worker may have left children that hold the other end: with them there is no end to wait for.
     os.set_blocking(read, False)
     with contextlib.suppress(BlockingIOError):
         while len(rest) < SIZE:

@@ -1,4 +1,4 @@
-"""Scripts that load their model in a thread: they are ready when it has ended, and failed when it has died."""
+"""Scripts that load their model in a thread: they are ready when the thread ends, and have failed when it raises."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ThreadWatch:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        # Where the script has put its own hook in place meanwhile, that one stays.
+        # A hook that the script has installed meanwhile stays.
         if threading.excepthook == self._note:
             threading.excepthook = self._hook
 
@@ -40,7 +40,7 @@ class ThreadWatch:
         self._hook(arguments)
 
     def wait(self, seconds: float, progress: Callable[[str], None]) -> None:
-        """Wait until no thread loads any more. Raises what a thread died of, or ScriptError when the time is up."""
+        """Wait until no thread loads any more. Raises the exception of a thread, or ScriptError when time is up."""
         deadline = time.monotonic() + seconds
         reported: Set[str] = set()
         while True:
@@ -68,7 +68,7 @@ class ThreadWatch:
     def _busy(self) -> List[threading.Thread]:
         alive = [thread for thread in threading.enumerate() if thread not in self._before]
         frames = sys._current_frames()
-        # A daemon thread is meant to run on beside the script, so that nobody waits for it.
+        # A daemon thread is meant to run on beside the script: waiting for it would last for ever.
         return [thread for thread in alive if not thread.daemon and not _is_idle(thread, frames)]
 
 
@@ -80,7 +80,7 @@ def _is_idle(thread: threading.Thread, frames: Dict[int, Any]) -> bool:
 
 
 def described(thread: Optional[threading.Thread]) -> str:
-    """The thread by its name and what it runs."""
+    """The thread, by the function that it runs or by its name."""
     if thread is None:
         return "a thread"
     target = getattr(getattr(thread, "_target", None), "__qualname__", "")

@@ -1,8 +1,8 @@
 """The frames of calls between models, and bodies in several pieces: what front and worker agree on besides `wire`.
 
-CALL and ANSWER hold the length of a JSON object, the object, and a body. The body of a CALL, and that of an item which
-was made of one, may be in pieces: then it begins with a table, which tells of each piece whether its bytes follow the
-table or lie in shared memory. All pieces in their order are the body.
+CALL and ANSWER hold the length of a JSON object, the object, and a body. The body of a CALL may be in pieces, and so
+may the body of the item that the front makes of it. It then begins with a table, which says for each piece whether its
+bytes follow the table or lie in shared memory. All pieces in their order are the body.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BodyPiece(NamedTuple):
     """A piece of a body."""
 
     lease: int
-    """The item or the answer that its bytes came with, where a worker names it; 0: they follow the table."""
+    """In a CALL, the item or answer that the worker was leased the buffer with; 0: the bytes follow the table."""
     location: int
     """Where the buffer is in shared memory."""
     start: int
@@ -49,12 +49,12 @@ def read(payload: memoryview) -> Tuple[memoryview, memoryview]:
 
 
 def table(pieces: Sequence[BodyPiece]) -> bytes:
-    """What a body in pieces begins with."""
+    """The table that a body in pieces begins with."""
     return ABOUT_LENGTH.pack(len(pieces)) + b"".join(PIECE_ROW.pack(*piece) for piece in pieces)
 
 
 def pieces(body: memoryview) -> Tuple[List[BodyPiece], memoryview]:
-    """The pieces of a body, and the bytes behind the table. Raises WireError when it does not hold them."""
+    """The pieces of a body, and the bytes behind its table. Raises WireError when the two do not fit together."""
     count = ABOUT_LENGTH.unpack_from(body)[0] if len(body) >= ABOUT_LENGTH.size else 0
     end = ABOUT_LENGTH.size + count * PIECE_ROW.size
     if not 0 < count <= MOST_PIECES or end > len(body):

@@ -1,7 +1,7 @@
-"""What a worker says about the API of its script in READY: the one definition both sides import.
+"""The description of a script's API, which a worker sends in READY: the one definition both sides import.
 
 `Dialect.describe` returns a `Description`. The front shows it in `/openapi.json`, on the playground and in the lines
-of curl, and answers the questions of the Open Inference Protocol with it. Every key is optional.
+of curl, and answers questions about metadata of the Open Inference Protocol with it. Every key is optional.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RouteDescription(TypedDict, total=False):
 
 
 class Description(RouteDescription, total=False):
-    """What a script takes and gives: its first route, and what concerns all of them."""
+    """What a script takes and gives: its first route, and further facts about all its routes."""
 
     routes: Dict[str, RouteDescription]
     """The routes by path, where there are several."""
@@ -85,7 +85,7 @@ class Description(RouteDescription, total=False):
     autolog: Dict[str, Any]
     """What `panglot bench` writes into a report in the form of the tool auto_log."""
     platform: Dict[str, Any]
-    """What the dialect's own front half reads, such as a document in the form of its platform."""
+    """For the front half of the dialect, such as a document in the form of its platform."""
 
 
 ROUTE_KEYS: Dict[str, Tuple[type, ...]] = {
@@ -105,7 +105,7 @@ NEEDED = {JSON_KIND: ("value",), FILE_KIND: ("type",), FORM_KIND: ("files", "fie
 
 
 def problems(description: Any) -> Iterator[str]:
-    """What is wrong with a description, each in a sentence."""
+    """The faults of a description, each in a sentence."""
     if not isinstance(description, dict):
         yield "it is %s, not a dict" % type(description).__name__
         return

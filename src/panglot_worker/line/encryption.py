@@ -1,7 +1,7 @@
 """Encrypted connections between a front and the nodes of a cluster, by TLS.
 
-Both sides have the same certificate, made for one server, and accept no other. Keys are agreed upon for
-each connection: who records the traffic and later gets the certificate's key still cannot read it.
+Both sides have the same certificate, made for one server, and accept no other. Each connection has keys of its own, so
+that recorded traffic stays unreadable for a thief of the certificate's key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Buffer = Union[bytes, bytearray, memoryview]
 
 
 def context(certificate: str, is_node: bool) -> ssl.SSLContext:
-    """What a front or a node needs for encrypted connections. `certificate` is in PEM form, and so is its key."""
+    """The settings of TLS for a front or a node. `certificate` holds the certificate and its key, in PEM form."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_node else ssl.PROTOCOL_TLS_CLIENT)
     # The one certificate is pinned, so its name proves nothing more; nodes are reached by address.
     made.check_hostname = False
@@ -35,7 +35,7 @@ def context(certificate: str, is_node: bool) -> ssl.SSLContext:
         # Tickets would come unasked behind the handshake, and no connection is ever resumed.
         made.num_tickets = 0
     made.load_verify_locations(cadata=certificate)
-    # It can be loaded from files only; this one has no name, so that nobody else can open it.
+    # `ssl` loads a key from files only; this one has no name, so that nobody else can open it.
     with tempfile.TemporaryFile() as file:
         file.write(certificate.encode())
         file.flush()
@@ -46,8 +46,8 @@ def context(certificate: str, is_node: bool) -> ssl.SSLContext:
 class EncryptedSocket:
     """A worker's socket to its front, as `Port` uses it. One thread may read while another one sends.
 
-    The session is in memory, under a lock that nobody holds while waiting for the network: sockets of `ssl` may not be
-    used by two threads at once.
+    Two threads may not use a socket of `ssl` at once. So the session is in memory, under a lock that no thread holds
+    while it waits for the network.
     """
 
     def __init__(self, sock: socket.socket, encryption: ssl.SSLContext) -> None:
@@ -76,11 +76,11 @@ class EncryptedSocket:
         self._sock.sendall(self._outgoing.read())
 
     def fileno(self) -> int:
-        """What can be waited for: there is something to read, in the socket or decrypted already."""
+        """A descriptor to wait on: it is readable while there are bytes in the socket, or decrypted bytes in memory."""
         return self._waiting.fileno()
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """What comes next, `size` bytes at most; nothing at the end of the stream. Raises OSError."""
+        """The next bytes, at most `size`; none at the end of the stream. Raises OSError."""
         while True:
             # First what is decrypted already: the socket may stay silent while a whole frame lies here.
             data = self._left or self._decrypted()
@@ -104,7 +104,7 @@ class EncryptedSocket:
                 self._incoming.write_eof()
 
     def _decrypted(self) -> Union[bytes, None]:
-        """All that can be decrypted now; None where that is nothing yet, and no bytes at the end. Raises OSError."""
+        """All bytes that can be decrypted now; None: more must come first; empty: the end. Raises OSError."""
         pieces: List[bytes] = []
         try:
             with self._lock:
@@ -122,7 +122,7 @@ class EncryptedSocket:
         return b"".join(pieces)
 
     def _keep(self, left: bytes) -> None:
-        """Note the bytes that are left. While there are any, our descriptor wakes its poller."""
+        """Note the bytes that are left. While there are any, the descriptor of `fileno` is readable."""
         # One byte in the pipe makes the epoll descriptor readable; it says nothing but "there is more".
         if left and not self._left:
             os.write(self._wake, b"x")
@@ -141,7 +141,8 @@ class EncryptedSocket:
             self._sock.sendall(encrypted)
 
     def sendmsg(self, buffers: Sequence[Buffer]) -> int:
-        """Send some of the buffers, and tell how many bytes that was."""
+        """Send some of the buffers; returns how many bytes."""
+        # Joined where that is cheap: each call of `sendall` makes records, and system calls, of its own.
         if sum(map(len, buffers)) <= JOIN_BELOW:
             data: Buffer = b"".join(buffers)
         else:

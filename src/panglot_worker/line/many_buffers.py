@@ -24,5 +24,5 @@ class ManyBuffers:
 
 
 def many(*buffers: Buffer) -> Buffer:
-    """Such a body, typed as a buffer: the sender looks at its real type first."""
+    """A ManyBuffers, typed as a buffer: the sender looks at its real type first."""
     return cast(Buffer, ManyBuffers(*buffers))

@@ -54,7 +54,7 @@ class PortSocket(Protocol):
 class Port:
     """The worker's line to the front. One thread reads at a time, see `intake`; any thread may send, or `look`.
 
-    `cancelled` fills while frames are read ahead by `poll`.
+    Reading puts the ids of cancelled items into `cancelled`, and frames for the main thread into `pending`.
     """
 
     def __init__(self, sock: PortSocket, generation: int = 0) -> None:
@@ -70,9 +70,9 @@ class Port:
         self.on_answer: Optional[Callable[[memoryview], None]] = None
         """Takes the answers to calls that the script makes of other models, on the thread that reads."""
         self.on_pace: Optional[Callable[[int, bool], None]] = None
-        """Told of an item whose client reads too slowly (True), or has read (False), on the thread that reads."""
+        """Takes an item whose client reads too slowly (True), or has read on (False), on the thread that reads."""
         self.has_reader = False
-        """Whether somebody always reads: a thread of this port, or of what serves the dialect."""
+        """Whether frames are read at all times: by a thread of this port, or by the loop that serves the dialect."""
         self._reader: Optional[threading.Thread] = None
         self._arrived = threading.Condition()
         self._read_error: Optional[BaseException] = None
@@ -84,7 +84,7 @@ class Port:
         return self.sock.fileno()
 
     def next(self) -> Frame:
-        """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
+        """The next frame for the main thread. Blocks. Raises FrontGone at the end of the stream."""
         while True:
             if self._reader is not None:
                 return self._next_read()
@@ -93,7 +93,8 @@ class Port:
                 if self.pending:
                     return self.pending.popleft()
                 self._receive(0)
-            # Here as well as in replies: a script may release a body long after its answer, when no reply is due.
+            # Here as well as in replies: a script may release a body long after its answer, when no reply is due. The
+            # front then sends an empty CANCEL, which wakes this loop.
             self.tell_free()
 
     def _next_read(self) -> Frame:
@@ -106,7 +107,8 @@ class Port:
             return self.pending.popleft()
 
     def keep_reading(self) -> None:
-        """Have somebody read from now on, also while the main thread is busy: a script waits for an answer."""
+        """Read at all times from now on, also while the main thread runs a script that waits for an answer."""
+        # Under the lock: several threads of a script may make their first call at once, and one must start the reader.
         with self._arrived:
             if not self.has_reader:
                 self.has_reader = True
@@ -119,6 +121,7 @@ class Port:
                 # The main thread may still be in `next`, with the lock: it reads until its frame has come.
                 with self._read_lock:
                     self._receive(0)
+                # After `pending` is filled: a main thread that looks too early waits, and hears this.
                 with self._arrived:
                     self._arrived.notify_all()
                 self.tell_free()
@@ -128,7 +131,7 @@ class Port:
                 self._arrived.notify_all()
 
     def poll(self) -> None:
-        """Take in whatever has arrived, without waiting. Raises what a thread met that reads meanwhile."""
+        """Take in all that has arrived, without waiting. Raises the error that a reading thread has ended with."""
         if self._reader is not None:
             if self._read_error is not None:
                 raise self._read_error
@@ -137,7 +140,8 @@ class Port:
             self._read_arrived()
 
     def look(self) -> None:
-        """Take in whatever has arrived, unless another thread is about to: for threads of a script."""
+        """Take in all that has arrived, unless another thread is reading: for threads of a script."""
+        # Without waiting for the lock: a reading thread holds it while it waits for the front.
         if self._read_lock.acquire(blocking=False):
             try:
                 self._read_arrived()
@@ -152,6 +156,7 @@ class Port:
 
     def _read_arrived(self) -> None:
         try:
+            # Until nothing is left, not once: a cancellation may lie behind more than one read.
             while True:
                 self._receive(socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -179,7 +184,7 @@ class Port:
         whole = memoryview(bytearray(length))
         done = len(begun)
         whole[:done] = begun
-        # Blocks, even where `poll` called: the front is in the middle of sending this frame.
+        # Blocks, also for `poll`: the front is amid sending this frame.
         while done < length:
             got = self.sock.recv_into(whole[done:])
             if not got:
@@ -201,7 +206,7 @@ class Port:
             self.pending.append(frame)
 
     def items(self, payload: memoryview, count: int) -> List[wire.Item]:
-        """The items of a RUN frame, with their bodies from the frame or from shared memory."""
+        """The items of a RUN frame. Their bodies are views into the frame or into shared memory."""
         return wire.run_items(payload, count, self.shared.look, self.shared.lent)
 
     def tell_free(self) -> None:
@@ -210,8 +215,8 @@ class Port:
             self.send([wire.ids_frame(wire.FREE, self.shared.settled(), self.generation)])
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
-        """Send the buffers of one frame, without those of other threads in between. Blocks while the front is slow."""
-        # Threads of the script send too: progress, output, warnings. Two frames must never be mixed.
+        """Send the buffers of one frame, never mixed with frames of other threads. Blocks while the front is slow."""
+        # Threads of the script send too: progress, output, warnings.
         with self._send_lock:
             if len(buffers) == 1:
                 self.sock.sendall(buffers[0])
@@ -226,11 +231,11 @@ class Port:
                     rest[0] = rest[0][sent:]
 
     def reply(self, *replies: wire.Reply) -> None:
-        """Send answers. One that is too large becomes an error; a part of one raises EncodeError."""
+        """Send answers. An answer that is too large becomes a problem; a part that is too large raises EncodeError."""
         if self.shared.lent:
             replies = tuple([self._placed(reply) for reply in replies])
         buffers = wire.reply_frame(replies, self.generation)
-        # Those that fit into one buffer are small.
+        # Replies that were joined into one buffer are small.
         if len(buffers) > 1 and any(self._is_too_large(reply) for reply in replies):
             buffers = wire.reply_frame([self._bounded(reply) for reply in replies], self.generation)
         # In the same write as the replies: a frame of its own would cost another system call.

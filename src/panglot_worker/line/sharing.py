@@ -23,9 +23,9 @@ MADV_DONTNEED = 4
 
 
 class SharedMemory:
-    """One worker's view of two files: one it reads its bodies from, one it is lent buffers of for its results.
+    """One worker's view of two files: it reads bodies from one, and writes results into buffers of the other.
 
-    A model in a chain has two more kinds: the file in which its workers hand on results, and those of models before it.
+    A model in a chain has further files: one in which its workers hand on results, and one of each model before it.
     """
 
     def __init__(
@@ -36,8 +36,10 @@ class SharedMemory:
         gives: Optional[Sequence[int]] = None,
         takes: Sequence[Sequence[int]] = (),
     ) -> None:
-        """Map all; each is an open file and its length, and of `takes` its mark before. What cannot be mapped is read
-        by copying, or not written."""
+        """Map all files. Each is given by its descriptor and length; those of `takes` have a mark before these.
+
+        Where a file cannot be mapped, bodies are copied from it, and results go by the socket.
+        """
         self._fd, self._length = reads if reads else (-1, 0)
         self._private = private
         self._library = ctypes.CDLL(None, use_errno=True)
@@ -50,7 +52,7 @@ class SharedMemory:
         self._open: Dict[int, Tuple[int, Any]] = {}
         self._kinds: Dict[int, Any] = {}
         self.unseen: Deque[int] = deque()
-        """Items whose bodies nothing refers to any more, and which the front does not know of yet."""
+        """Items whose bodies nothing refers to any more; the front has not heard of them yet."""
         self.lent: Dict[int, int] = {}
         """The locations of the buffers for results, by item."""
 
@@ -65,8 +67,8 @@ class SharedMemory:
         start, size = _span(location, whole_length)
         if length > size:
             raise wire.WireError("a body of %d bytes is in a buffer of %d" % (length, size))
-        # The copy is ours, so the front may have the buffer back at once.
         if not address:
+            # The bytes are copied, so the front may have the buffer back at once.
             self.unseen.append(item_id)
             return memoryview(os.pread(fd, length, start))
         whole = self._array(address + start, size)
@@ -85,7 +87,7 @@ class SharedMemory:
         return kind.from_address(address)
 
     def _look_at_pieces(self, item_id: int, came: memoryview) -> wire.Buffer:
-        """A body in pieces, each a view; the front has all of it back when nothing refers to any of them."""
+        """A body in pieces, each a view. The front gets its buffers back when nothing refers to any piece."""
         rows, rest = calls.pieces(came)
         lease, views, at = Lease(), [], 0
         for _, location, first, length in rows:
@@ -100,13 +102,14 @@ class SharedMemory:
                 views.append(memoryview(os.pread(self._fd, length, start + first)))
                 continue
             whole = self._array(self._address + start, size)
+            # Each array holds the lease, which so ends with the last of them. `_open` must not hold it.
             whole.lease, whole.location, whole.together = item_id, location, lease
             views.append(memoryview(whole).cast("B")[first : first + length].toreadonly())
         self._open[item_id] = (0, weakref.ref(lease, lambda _: self.unseen.append(item_id)))
         return many(*views) if len(views) > 1 else views[0]
 
     def piece_of(self, view: wire.Buffer) -> Optional[calls.BodyPiece]:
-        """Where a view lies in shared memory that the front knows; None: it does not, or its bytes may have changed."""
+        """Where a view lies in shared memory, as the front knows it. None: elsewhere, or its bytes may have changed."""
         whole: Any = view.obj if isinstance(view, memoryview) else None
         is_shared = isinstance(whole, ctypes.Array) and hasattr(whole, "lease")
         # A private mapping may have been written to, which the front does not see.
@@ -125,12 +128,13 @@ class SharedMemory:
             items.append(item_id)
             location, _ = self._open.pop(item_id, (0, None))
             if location and self._private:
-                # Pages a script has written are private copies by now; the next item must not see them.
+                # Pages that a script has written are private copies by now, and the next item must not see them. Before
+                # FREE is sent: after it, the next body may come to lie here.
                 start, size = _span(location, self._length)
                 self._library.madvise(ctypes.c_void_p(self._address + start), ctypes.c_size_t(size), MADV_DONTNEED)
 
     def put(self, location: int, buffers: Sequence[wire.Buffer]) -> bool:
-        """Write a result into a lent buffer; False when it does not fit."""
+        """Write a result into a lent buffer. False when it does not fit, or there is no such memory here."""
         if location & wire.IN_READS:
             start, size = _span(location & ~wire.IN_READS, self._length)
             return sum(map(len, buffers)) <= size and self._write(start, buffers)
@@ -147,7 +151,7 @@ class SharedMemory:
 
     def _write(self, start: int, buffers: Sequence[wire.Buffer]) -> bool:
         """Write to the file that bodies are in."""
-        # Not by a mapping: there, a stray write of the script could spoil the bodies of others.
+        # Not by a mapping: in one that can be written, a stray write of the script could spoil bodies of other items.
         rest: List[memoryview] = [memoryview(buffer).cast("B") for buffer in buffers if len(buffer)]
         while rest:
             written = os.pwritev(self._fd, rest[:64], start)
@@ -160,7 +164,7 @@ class SharedMemory:
 
 
 class Lease:
-    """What all pieces of one body refer to: its end is the end of them."""
+    """All pieces of one body refer to it, so that it ends when the last of them does."""
 
 
 class PyBuffer(ctypes.Structure):

@@ -5,13 +5,13 @@ A frame is a 12-byte header, then its payload::
     length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
 
 RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
-short fields joined by NUL (HTTP allows no NUL in any of them). The body of an item may be in shared memory instead,
-and so may that of a reply to an item which was lent a buffer for it: the row then tells its address and length. CANCEL
-and FREE hold item ids; FREE tells whose bodies in shared memory are no longer looked at. Every other payload is a JSON
-object. Reading is exact, and the end of the stream is the death of the peer.
+short fields joined by NUL (HTTP allows no NUL in any of them). A body may lie in shared memory instead: the row of an
+item then tells where, and a reply uses the buffer that came with its item. CANCEL, FREE, HOLD and GO_ON hold item ids;
+FREE names items whose bodies in shared memory the worker no longer uses. Every other payload is a JSON object, or
+empty. Reading is exact, and the end of the stream is the death of the peer.
 
-A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
-with the bytes behind its body and `Head.fetched` telling which is which.
+A reply with FETCH gives an item back, with a list of URIs. The front fetches their contents and runs the item again:
+the contents then follow its body, and `Head.fetched` tells where each begins.
 
 A script may call other models of its server. CALL holds such a call, and ANSWER an answer to one, or a part of it: see
 `panglot_worker.line.calls`.
@@ -41,7 +41,7 @@ EVENT = 10
 STOP = 11
 FREE = 12
 TAKE_OVER = 13
-"""The worker before has released the memory that outlives it, or is dead."""
+"""This worker owns the memory that outlives workers: the one before it has released it, or is dead."""
 
 CALL = 14
 ANSWER = 15
@@ -49,7 +49,7 @@ ANSWER = 15
 HOLD = 16
 """The clients of these items read more slowly than their parts come. Only workers that run several items get it."""
 GO_ON = 17
-"""They have read."""
+"""The clients of these items have read on."""
 
 NAMES = {
     HELLO: "HELLO", LOADING: "LOADING", READY: "READY", FAILED: "FAILED", RUN: "RUN", REPLY: "REPLY",
@@ -75,7 +75,7 @@ MORE = 1
 ERROR = 2
 """Flag of a reply: the body is a JSON `Problem`, which the front words in the platform's manner."""
 PASS = 4
-"""Flag of a reply: no answer yet. The body is for the next pool of the pipeline, and nobody else reads it."""
+"""Flag of a reply: no answer yet. The body is for the next pool of the pipeline; the front does not read it."""
 SHARED = 8
 """Flag of a reply: its body is in the buffer that the item was lent."""
 UNRUN = 16
@@ -83,7 +83,7 @@ UNRUN = 16
 RETRY = 32
 """Flag of a reply: another worker may succeed. It is the answer if there is no other worker, or no try left."""
 FETCH = 64
-"""Flag of a reply: no answer yet. The body is a JSON list of URIs; the item is wanted again with what they lead to."""
+"""Flag of a reply: no answer yet. The body is a JSON list of URIs; the item must come again with their contents."""
 
 # `<` in each: without it, byte order and padding would be those of the machine, and nodes may differ.
 HEADER = struct.Struct("<IBBHI")
@@ -122,11 +122,11 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "printed": {"item": int, "source": str, "text": str},
     "figure": {"family": str, "kind": str, "labels": dict, "change": str, "value": (int, float)},
 }  # fmt: skip
-"""What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
+"""The fields of a worker's control frame that the front relies on, by kind; those of an EVENT by its type."""
 
 MAX_FRAME = 0xFFFFFFFF
 MAX_CONTROL = 64 << 20
-"""The longest frame of a worker that is no REPLY."""
+"""The longest frame of a worker, except REPLY, EVENT and CALL, which have their own limits."""
 MAX_HEAD = 1 << 20
 """Bytes that a reply may have besides its body."""
 JOIN_BELOW = 65536
@@ -137,7 +137,7 @@ ORDER_BITS = 63
 
 FILE_BITS_FROM = 7
 FILE_BITS = 127 << FILE_BITS_FROM
-"""Of a location, these bits are the file that it is in: 0 is that of the bodies, others are what a model hands on."""
+"""Of a location, these bits number the file: 0 holds the bodies, the others hold what models of a chain hand on."""
 START_BITS = ~((1 << 14) - 1)
 
 IN_PIECES = 1
@@ -166,7 +166,7 @@ class Placed:
 
 
 def placed(length: int) -> Buffer:
-    """Such a body, typed as a buffer: readers look at the shared memory first."""
+    """A Placed body, typed as a buffer: its readers look into the shared memory instead."""
     return cast(Buffer, Placed(length))
 
 
@@ -231,7 +231,7 @@ class Head(NamedTuple):
 
     @property
     def path_values(self) -> Dict[str, str]:
-        """What the free segments of the route's path are, by name."""
+        """The free segments of the route's path, by name."""
         return dict(parse_qsl(self.segments.decode("ascii"), keep_blank_values=True))
 
 
@@ -296,6 +296,7 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     for item_id, seconds_left, head, pieces, size, location, buffer in items:
         rows.append(pack(item_id, seconds_left, len(head), size, location, buffer))
         heads.append(head)
+        # A body in pieces sends its table, and the pieces that lie in no buffer.
         if not location or location == IN_PIECES:
             bodies.extend(pieces)
             total += size
@@ -421,10 +422,11 @@ def json_object(payload: Buffer) -> Dict[str, Any]:
 
 
 def control(kind: int, payload: Buffer) -> Dict[str, Any]:
-    """What a worker tells in a control frame. Raises WireError for a field that is missing or of another type."""
+    """The content of a worker's control frame. Raises WireError for a field that is missing or of another type."""
     value = json_object(payload)
     shape = SHAPES.get(str(value.get("type")) if kind == EVENT else kind, {})
     if kind == METRIC:
+        # Its fields are counters by their names, so that every value is a number.
         shape = dict.fromkeys(value, (int, float))
     for name, wanted in shape.items():
         if not isinstance(value.get(name), wanted):

@@ -46,7 +46,7 @@ def spelt(address: Address) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Whether a numeric address is one of the public internet. IPv4 inside IPv6 counts as what it stands for."""
+    """Whether a numeric address is in the public internet. IPv4 inside of IPv6 is judged as IPv4."""
     address = read(text)
     if isinstance(address, ipaddress.IPv6Address):
         if address not in NAT64 and address not in MAPPED:
@@ -60,7 +60,7 @@ def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
 
 
 def all_public(addresses: Iterable[str]) -> bool:
-    """Whether every address is public: one that is not spoils all the others a name stands for."""
+    """Whether all addresses of a name are public. One that is not makes the name forbidden."""
     return all(is_public(address) for address in addresses)
 
 

@@ -1,4 +1,4 @@
-"""Addresses in a request: a worker names them, the front fetches what they lead to and runs the item once more."""
+"""Addresses in a request: a worker names them, the front fetches their contents and runs the item once more."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Fetching(Exception):
 
 
 class NotFetched(NamedTuple):
-    """Why an address led to nothing; the status is 0 where no server answered."""
+    """The reason why an address has no content; the status is 0 where no server answered."""
 
     status: int
     text: str
 
 
 def split(about: bytes, body: memoryview) -> Tuple[memoryview, List[Union[Buffer, NotFetched]]]:
-    """The client's own body, and what was fetched, in the order of the addresses. `about` is `wire.Head.fetched`."""
+    """The client's own body, and the fetched contents in the order of the addresses. `about` is `Head.fetched`."""
     layout = json.loads(about)
     at = int(layout["body"])
     own = body[:at]

@@ -19,7 +19,7 @@ class AddressRefused(Exception):
 
 
 def spelt(text: str) -> str:
-    """The one spelling of a host: a name in lower case, or an address, without brackets. Raises AddressRefused."""
+    """The one spelling of a host: a name in lower case, or an address without brackets. Raises AddressRefused."""
     host = text.lower()
     if host.startswith("["):
         return _address(host[1:-1] if ":" in host and host.endswith("]") else "")
@@ -43,7 +43,7 @@ def is_foreign(host: str) -> bool:
 
 
 def entry(text: str) -> Tuple[str, int]:
-    """Host and port of an entry of `url_allow`. Raises AddressRefused for what no address can ever match."""
+    """Host and port of an entry of `url_allow`. Raises AddressRefused for an entry that no address can match."""
     if addresses.read(text) is not None:
         return _address(text), ANY_PORT
     match = ENTRY.fullmatch(text)
@@ -57,7 +57,7 @@ def is_port(number: int) -> bool:
 
 
 class Allowed:
-    """The hosts that `url_allow` lists: each with any port unless one was named, and with any address it stands for."""
+    """The hosts that `url_allow` lists: each with all its addresses, and with any port unless one is named."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self.entries = tuple(entry(text) for text in entries)

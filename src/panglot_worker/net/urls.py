@@ -1,4 +1,4 @@
-"""Reading addresses that strangers wrote: one parser, and everything afterwards uses what it made of them."""
+"""Reading addresses that strangers wrote, by one parser: all other code uses its result, and never the text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 2048
 HTTP = ("http", "https")
 RTSP = ("rtsp", "rtsps")
 PORTS = {"http": (80, 443), "https": (443, 80), "rtsp": (554,), "rtsps": (322,)}
-"""The ports of each scheme that need no leave, its own first."""
+"""The ports of each scheme that need no permission, its own first."""
 URL = re.compile(
     r"(?P<scheme>[a-z]+)://(?:(?P<user>[^@/?#\[\]]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)"
     r"(?::(?P<port>[0-9]{1,5}))?(?P<target>[/?].*)?",
@@ -45,8 +45,7 @@ class Url(NamedTuple):
 def parse(text: str, allowed: Allowed, schemes: Tuple[str, ...] = HTTP) -> Url:
     """Take apart an address that a stranger wrote.
 
-    Raises AddressRefused unless it is plainly an address of one of these schemes, with a host and port that may be
-    asked.
+    Raises AddressRefused unless it is plainly an address of one of these schemes, with an allowed host and port.
     """
     if len(text) > LONGEST:
         raise AddressRefused("the address is too long")
@@ -78,7 +77,7 @@ def _check(scheme: str, host: str, port: int, allowed: Allowed) -> bool:
 
 
 def redirected(url: Url, location: str, allowed: Allowed) -> Url:
-    """Where a redirect leads; it is checked as any address of http or https is. Raises AddressRefused."""
+    """The destination of a redirect, checked like any address of http or https. Raises AddressRefused."""
     if not location or len(location) > LONGEST:
         raise AddressRefused("the redirect says no usable address")
     here = "%s://%s" % (url.scheme, url.authority)
@@ -97,7 +96,7 @@ def redirected(url: Url, location: str, allowed: Allowed) -> Url:
 
 
 def check_addresses(url: Url, addresses: Sequence[str]) -> None:
-    """Check the addresses a URL's host stands for now.
+    """Check the addresses that a URL's host has now.
 
     Raises AddressRefused unless all of them are public, or `url_allow` lists the host.
     """

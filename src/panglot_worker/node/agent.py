@@ -1,9 +1,9 @@
 """The agent: a small actor on a node that starts workers there and gives each a socket of its own to the front.
 
-Ray sends it by value, so nothing is installed on the nodes. The front opens connections to it, proves that it knows the
-secret of the server, and says what each is for: `control` (JSON lines; its end is the end of everything here), `files`
-(a package travels), `output` (what a worker prints), `data` (calls; it becomes the worker's own socket). Where there is
-a certificate, what follows is encrypted, on `data` by the worker itself.
+Ray sends it by value, so nothing is installed on the nodes. The front opens connections to it. On each it proves that
+it knows the secret of the server, and names a role: `control` (JSON lines; when it ends, the agent and its workers
+end), `files` (a package travels), `output` (of a worker), `data` (calls; it becomes the worker's own socket). Where
+there is a certificate, all that follows is encrypted, on `data` by the worker itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ALONE = 30.0
 STRANGERS, OF_ONE_ADDRESS = 64, 16
 """Connections that may be in the handshake at the same time; and of one address."""
 NEXT_TRY = 0.1
-"""Seconds until a connection is taken again, where that has failed: for want of files, say."""
+"""Seconds until the next try after a connection could not be taken, for example for lack of descriptors."""
 LOOK = 1.0
 """Seconds between two looks at the memory of workers."""
 
 
 class NodeAgent:
-    """One placement on a node. All of it runs on the actor's event loop, but for the transfer of files."""
+    """One placement on a node. It runs on the actor's event loop, except for transfers of files."""
 
     def __init__(self, secret: bytes, ports: Tuple[int, int], certificate: str = "") -> None:
         self.secret = secret
@@ -42,11 +42,11 @@ class NodeAgent:
         self.tls = encryption.context(certificate, is_node=True) if certificate else None
         self.workers: Dict[int, WorkerProcess] = {}
         self.outputs: Dict[int, Any] = {}
-        """By generation: the connection for the output of a worker that is not started yet."""
+        """By generation: a task that makes the connection for the output of a worker that is not started yet."""
         self.launches: Dict[int, Any] = {}
-        """By generation: a future of the order that says how to start the worker."""
+        """By generation: a future of the order that tells how to start the worker."""
         self.retained: Dict[int, int] = {}
-        """Files of memory that outlive workers, by the number of the worker: its successor here finds what it left."""
+        """Memory that outlives workers, as open files by the number of the worker: its successor here gets the same."""
         self.control: Optional[asyncio.StreamWriter] = None
         self.shelf: Optional[Shelf] = None
         self.strangers: Dict[Any, str] = {}
@@ -61,7 +61,7 @@ class NodeAgent:
         self.shelf = await loop.run_in_executor(None, Shelf)
         self._keep(self._accept(listener))
         self._keep(self._look_after())
-        # The front may have died between asking for this agent and connecting to it.
+        # The front may have died after it asked for this agent: then nobody will ever end it.
         loop.call_later(ALONE, self._leave_if_alone)
         loop.run_in_executor(None, self.shelf.sweep, time.time())
         return {
@@ -74,7 +74,7 @@ class NodeAgent:
         }
 
     async def until_gone(self) -> None:
-        """Pend as long as this lives: by it the driver learns of the actor's death, and why."""
+        """Never return: the call fails when the actor dies, and tells the driver why."""
         await self.gone
 
     def _keep(self, coroutine: Any) -> "asyncio.Task[None]":
@@ -90,22 +90,22 @@ class NodeAgent:
     # Connections
 
     async def _accept(self, listener: socket.socket) -> None:
-        """Take connections, as long as this lives. Of those without a proof, the oldest is closed for others."""
+        """Take connections for ever. Where too many have proven nothing yet, the oldest of them is closed."""
         while True:
             try:
                 conn, address = await asyncio.get_running_loop().sock_accept(listener)
-            # Out of descriptors, most likely: closing a stranger's connection frees one.
+            # Probably out of descriptors: closing a stranger's connection frees one.
             except OSError:
                 self._drop_oldest(list(self.strangers))
                 await asyncio.sleep(NEXT_TRY)
                 continue
-            # Strangers that never speak must not keep the front out, so that newcomers push out the oldest.
+            # Newcomers push out the oldest: strangers that never speak must not keep the front out.
             self._free_slot(address[0])
             task = self._keep(self._greet(conn))
             self.strangers[task] = address[0]
             # A task that is cancelled before its first step has no chance to close anything.
             task.add_done_callback(functools.partial(close_if_cancelled, conn))
-            # While more wait to be taken, taking one does not give way by itself.
+            # `sock_accept` does not give way while further connections wait, and nothing else would run.
             await asyncio.sleep(0)
 
     def _free_slot(self, address: str) -> None:
@@ -125,7 +125,7 @@ class NodeAgent:
         try:
             conn.setblocking(False)
             tune(conn)
-            # A cancellation that is lost here drops nobody: a stranger that has introduced itself is none.
+            # `wait_for` may lose a cancellation that comes with the result: then a peer with a proof stays, rightly.
             said = await asyncio.wait_for(self._introduced(conn), PATIENCE)  # noqa: TID251
         except (OSError, ValueError, asyncio.TimeoutError):
             conn.close()
@@ -139,7 +139,7 @@ class NodeAgent:
             conn.close()
 
     async def _use(self, conn: socket.socket, said: Dict[str, Any]) -> None:
-        """Do what a connection of the front is for. Raises OSError, or ValueError where it is for nothing we know."""
+        """Use a connection of the front in its role. Raises OSError, or ValueError for an unknown role."""
         role = said.get("role")
         if role == "control":
             await self._obey(conn)
@@ -161,8 +161,8 @@ class NodeAgent:
         await asyncio.get_running_loop().sock_sendall(conn, message(value))
 
     def _encrypted(self, conn: socket.socket, silence: Optional[float]) -> socket.socket:
-        """The connection for a thread that waits for it; encrypted where that is wanted. Raises OSError."""
-        # The handshake of TLS always has a limit; what follows has one only for files.
+        """The connection for a thread that may block, encrypted where there is a certificate. Raises OSError."""
+        # The handshake of TLS always has a time limit. After it only files have one: output may be silent for ever.
         conn.settimeout(silence or SILENCE)
         secured = self.tls.wrap_socket(conn, server_side=True) if self.tls is not None else conn
         secured.settimeout(silence)
@@ -191,9 +191,9 @@ class NodeAgent:
         return self.launches[generation]
 
     async def _start(self, conn: socket.socket, generation: int) -> None:
-        """Start a worker; this connection becomes its socket. The front says nothing on it before it has our answer."""
+        """Start a worker. This connection becomes its socket; the front sends nothing on it before the answer."""
         assert self.shelf is not None
-        # The order to launch comes by another connection, and may be later or earlier than this one.
+        # The order to launch comes by the control connection, earlier or later than this one.
         launch = await self._launch(generation)
         del self.launches[generation]
         output = await self.outputs.pop(generation)
@@ -204,6 +204,7 @@ class NodeAgent:
             if launch["links"]:
                 run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
             launch["retained_file"] = self._retained_file(*launch["retained"])
+            # From here on the process owns both connections: it inherits one, and its relay closes the other.
             worker = WorkerProcess(launch, conn, output, self._keys(), self._on_end)
         except OSError as error:
             output.close()
@@ -247,7 +248,7 @@ class NodeAgent:
             self.control.write(json.dumps(value).encode() + b"\n")
 
     async def _obey(self, conn: socket.socket) -> None:
-        """Do what the front says until it goes, and end everything then: nothing here is of use to anyone else."""
+        """Do what the front says until it goes. Then end all workers and this process: nobody else can use them."""
         await self._answer(conn, {})
         reader, self.control = await self._streams(conn)
         try:
@@ -258,18 +259,18 @@ class NodeAgent:
                 said = heard(line)
                 self._do(said, number(said, "generation"))
         except (OSError, ValueError):
-            # A front that went, or one that makes no sense: either way nobody is left to work for.
+            # The front has gone, or sends nonsense: either way nobody is left to work for.
             pass
         finally:
             for worker in list(self.workers.values()):
                 worker.end()
                 if worker.run_folder and self.shelf is not None:
                     self.shelf.remove_run(worker.run_folder)
-            # Ray would keep the actor's process; with the front gone nothing in it is of use.
+            # Ray would keep the actor's process.
             os._exit(0)
 
     async def _streams(self, conn: socket.socket) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Both directions of a connection; encrypted where that is wanted. Raises OSError."""
+        """Both directions of a connection, encrypted where there is a certificate. Raises OSError."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(LONGEST)
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -277,7 +278,7 @@ class NodeAgent:
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     def _do(self, said: Dict[str, Any], generation: int) -> None:
-        """Do what the front says about a worker. Raises ValueError for what is not understood."""
+        """Carry out an order about a worker. Raises ValueError for one that is not understood."""
         do = said.get("do")
         if do == "launch" and isinstance(said.get("launch"), dict) and not self._launch(generation).done():
             self._launch(generation).set_result(said["launch"])

@@ -1,9 +1,9 @@
 """The Ray driver: a process of its own beside the front, in an interpreter that has the cluster's Ray.
 
-Ray ends its driver when the cluster has gone; the front must outlive that. They speak JSON lines. The front says first
-`{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do": "release",
-"id"}`. This process says `connected` or `failed`, then of each placement that it is `placed` (where its agent listens),
-`waiting`, or `lost` (why).
+Ray ends its driver when the cluster has gone, and the front must outlive that. The two exchange JSON lines. The front
+sends `{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do":
+"release", "id"}`. This process sends `connected` or `failed`, then for each placement `placed` (where its agent
+listens), `waiting`, or `lost` (why).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ BY_VALUE = (
     "node.worker_process",
     "node.agent",
 )
-"""Our modules that nodes do not have."""
+"""The modules of Panglot that Ray sends along, because nodes do not have them."""
 PATIENCE = 10.0
 """Seconds without a placement after which the front is told that it is still waiting."""
 TRIES = 3
-"""How many agents are requested at most, where they die before they have begun."""
+"""How many agents are requested at most for a placement, if they die before they have begun."""
 LONGEST = 2000
 """Characters of a reason that are passed on."""
 
@@ -43,9 +43,8 @@ def main() -> None:
     """Connect to the cluster, and do what the front says until it goes."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # The messages get a descriptor of their own, before Ray is imported and can print anything.
+    # The messages get a descriptor of their own before Ray is imported: its output goes to the log.
     out = os.fdopen(os.dup(1), "w", 1)
-    # Whatever Ray prints is for the log.
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -64,7 +63,7 @@ def main() -> None:
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says; the middle of a long text is left out."""
+    """The message of an exception; the middle of a long text is left out."""
     why = str(error).strip() or repr(error)
     return why if len(why) <= LONGEST else why[: LONGEST // 2] + "\n...\n" + why[-LONGEST // 2 :]
 
@@ -77,7 +76,7 @@ def connect(address: str) -> Any:
 
 
 def has_token() -> bool:
-    """Whether this process proves to the cluster who it is."""
+    """Whether this process authenticates itself to the cluster by a token."""
     return os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
 
 
@@ -88,7 +87,7 @@ def nodes(ray: Any) -> Any:
 
 
 class Driver:
-    """Asks Ray for placements, and tells what becomes of them."""
+    """Asks Ray for placements, and reports their state to the front."""
 
     def __init__(self, ray: Any, first: Dict[str, Any], tell: Any) -> None:
         self.ray = ray
@@ -105,7 +104,7 @@ class Driver:
         self.agent = ray.remote(placed_class(agent.NodeAgent))
 
     async def run(self) -> None:
-        """Read what the front says until it goes."""
+        """Carry out the front's orders until it goes."""
         loop = asyncio.get_running_loop()
         tasks = {loop.create_task(end_with(raylet_of(self.ray)))}
         while True:
@@ -122,21 +121,21 @@ class Driver:
                 self._release(said["id"])
 
     async def _place(self, number: int, needs: Dict[str, Any]) -> None:
-        """Find a placement. An agent that dies before it has begun, with its node say, is requested again."""
+        """Find a placement. An agent that dies before it has begun, for example with its node, is requested again."""
         for left in reversed(range(TRIES)):
             if await self._tried(number, needs, left):
                 return
 
     async def _tried(self, number: int, needs: Dict[str, Any], left: int) -> bool:
-        """Have an agent made, tell where it is, and wait for its end. Once the front knows it, it is the front's.
+        """Have an agent made, report where it is, and wait for its end. False: it must be tried again.
 
-        False where it is to be tried again.
+        Once the agent is reported, the front decides when it ends.
         """
         placed = False
         try:
             actor = self.actors[number] = self._make_agent(number, needs)
             opening = asyncio.ensure_future(wait_for(actor.begin.remote()))
-            # Not `wait_for`: it would cancel the opening when the time is up, and the placement may still come.
+            # Not `asyncio.wait_for`, which would cancel the opening when the time is up: the placement may still come.
             waited, _ = await asyncio.wait({opening}, timeout=PATIENCE)
             if not waited:
                 self.tell(**{"is": "waiting", "id": number, "nodes": nodes(self.ray)})
@@ -152,10 +151,11 @@ class Driver:
             if left and wanted and not placed and isinstance(error, self.ray.exceptions.RayActorError):
                 self._release(number)
                 return False
-            # What an agent has raised comes in an exception of Ray's.
+            # Ray wraps the exception of an agent in one of its own.
             cause = getattr(error, "cause", None) or error
             self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": reason(cause)})
         if placed:
+            # It has ended already; `_release` would ask Ray to kill it.
             self.actors.pop(number, None)
         else:
             self._release(number)
@@ -191,7 +191,7 @@ def raylet_of(ray: Any) -> str:
 
 
 async def end_with(raylet: str) -> None:
-    """End this process when the raylet does: Ray itself would not notice, and no placement could be had any more."""
+    """End this process when the raylet does: Ray itself would not notice, and could place nothing any more."""
     if raylet:
         with contextlib.suppress(OSError):
             reader, _writer = await asyncio.open_unix_connection(raylet)

@@ -6,7 +6,7 @@
     front -> agent   what this connection is for, and its proof under the key of this connection
     agent -> front   an answer
 
-Reads are exact: never a byte more, since what follows may be for another process.
+Reads are exact, never a byte more: the bytes that follow may be for another process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def as_front(sock: socket.socket, secret: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     theirs = await exactly(sock, SIZE)
     mine = secrets.token_bytes(SIZE)
-    # The word in each proof differs, so that nobody can send a proof back to the one it came from.
+    # The word in each proof differs, so that a proof cannot be sent back to the side that it came from.
     await loop.sock_sendall(sock, mine + proof(secret, b"front", theirs, mine))
     _check(await exactly(sock, SIZE), proof(secret, b"agent", theirs, mine))
     return proof(secret, b"key", theirs, mine)
@@ -101,6 +101,7 @@ def message(value: Dict[str, Any], key: bytes = b"") -> bytes:
 async def receive(sock: socket.socket, key: bytes = b"") -> Dict[str, Any]:
     """The JSON object that comes next. Raises NotOurs, OSError or ValueError."""
     text = await exactly(sock, _length(await exactly(sock, 4)))
+    # Before it is parsed: only a peer with the key of this connection may give us work.
     if key:
         _check(await exactly(sock, SIZE), proof(key, b"says", text))
     return _object(text)

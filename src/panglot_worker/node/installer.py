@@ -14,7 +14,7 @@ from panglot_worker.life.installing import InstallError, Wish, cache_folder, env
 def main(socket_fd: str, life_fd: str, keys_fd: str) -> None:
     """Entry point of a process on a node: make an environment, and tell the front its interpreter.
 
-    Both are JSON objects of a line each. What is printed is for the front's log.
+    Request and answer are JSON objects, in one line each. All output goes to the front's log.
     """
     loop.die_with_front(int(life_fd))
     with os.fdopen(int(keys_fd), "rb") as pipe:

@@ -1,8 +1,8 @@
-"""The files of packages on a node: each stored once by its digest, and put together to folders by links.
+"""The files of packages on a node: each is stored once, by its digest, and folders are made of links to them.
 
-A front names a folder by the digest of its list of files. What the shelf has already is not sent again: the second
-worker on a node, or the next version of a package with the same weights, costs nothing. Files have a fixed time of
-modification, so that a file that a script has changed is noticed and sent again.
+A front names a folder by the digest of its list of files. Files of the shelf are not sent again: the second worker on a
+node, or the next version of a package with the same weights, costs nothing. Files have a fixed time of modification, so
+that a file which a script has changed is noticed, and sent again.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def root() -> str:
 
 
 class Shelf:
-    """What this node has of packages. A folder in use is locked, and so is not swept away."""
+    """The packages that this node has. A folder in use is locked, so that no sweep removes it."""
 
     def __init__(self) -> None:
         self.base = root()
         self._locks: Dict[str, int] = {}
 
     def receive(self, sock: socket.socket) -> str:
-        """Take over the files of a folder that are not here, and return the folder's path.
+        """Receive the files of a folder that are missing here, and return the folder's path.
 
-        Raises OSError when they cannot be read or stored, ValueError when they are not what they should be.
+        Raises OSError when they cannot be read or stored, ValueError when they are not the announced files.
         """
         said = receive_blocking(sock)
         entries, name = read(said["files"]), str(said["folder"])
@@ -62,7 +62,7 @@ class Shelf:
             raise ValueError("the list of files is not the one that was announced")
         # Held before it is looked at: a sweep of another agent must not remove it in between.
         self._hold(name)
-        # Other agents of this node may want the same files now: one of them has them sent.
+        # Other agents of this node may want the same files now: one of them receives them.
         with self._alone(name):
             folder = os.path.join(self.base, "folders", name, *_title(str(said["title"])))
             missing = [] if self._is_whole(folder, entries) else self._missing(entries)
@@ -93,7 +93,7 @@ class Shelf:
         return os.path.join(self.base, "files", "%s-%o" % (entry.digest, entry.mode & 0o777))
 
     def _missing(self, entries: List[ListedFile]) -> List[int]:
-        """Where in the list the files are that the shelf has not, each of them once."""
+        """The places in the list of the files that the shelf lacks, each file once."""
         files = {self._file(entry): index for index, entry in enumerate(entries) if not entry.is_folder}
         return [index for path, index in files.items() if not _is_unchanged(path, entries[index].size)]
 
@@ -113,7 +113,7 @@ class Shelf:
             if checked.hexdigest() != entry.digest:
                 raise ValueError("%s was changed on its way here, or while it was sent" % entry.path)
             os.chmod(path, entry.mode & 0o777)
-            # Complete before it gets its name: `replace` is atomic, and other agents see all of the file or none.
+            # Complete before it gets its name: `replace` is atomic, so other agents see the whole file or none.
             os.utime(path, (UNCHANGED, UNCHANGED))
             os.replace(path, self._file(entry))
         finally:
@@ -127,7 +127,8 @@ class Shelf:
         )
 
     def _put_together(self, folder: str, entries: List[ListedFile]) -> None:
-        """Make the folder of links to files. One that a script has changed is put aside first."""
+        """Make the folder of links to files. A folder in which a script has changed a file is put aside first."""
+        # Complete before it gets its name: a worker never sees half of it.
         making = tempfile.mkdtemp(dir=os.path.join(self.base, "runs"))
         for entry in entries:
             target = os.path.normpath(os.path.join(making, entry.path))
@@ -160,7 +161,7 @@ class Shelf:
             os.close(self._locks.popitem()[1])
 
     def sweep(self, now: float) -> None:
-        """Remove folders that nobody has used for a while, then the files that no folder has."""
+        """Remove folders that nobody has used for a while, then files that no folder links to."""
         folders = os.path.join(self.base, "folders")
         for name in os.listdir(folders):
             if name.endswith(".used") and name[: -len(".used")] not in self._locks:
@@ -173,7 +174,7 @@ class Shelf:
 
 
 def _title(text: str) -> List[str]:
-    """What a folder is called, and maybe the folders above it. Raises ValueError for what leads elsewhere."""
+    """The name of a folder, perhaps with folders above it. Raises ValueError for a name that leads elsewhere."""
     names = text.split("/")
     if any(name in ("", ".", "..") or "\0" in name for name in names):
         raise ValueError("'%s' is no name of a folder" % text[:80])
@@ -202,6 +203,7 @@ def _remove_unused(mark: str, now: float) -> None:
 def _remove_left(path: str, now: float) -> None:
     """Remove a file that no folder has a link to, or what a killed agent was making or running in."""
     about = os.stat(path, follow_symlinks=False)
+    # Run folders begin with the process id of their agent; an agent that lives may use them for days.
     pid = os.path.basename(path).partition("-")[0]
     if now - about.st_ctime <= RETAINED or (pid.isdigit() and os.path.exists("/proc/" + pid)):
         return

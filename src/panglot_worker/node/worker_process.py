@@ -1,4 +1,4 @@
-"""A worker's process on a node, as its agent starts and watches it: its end is noticed by a pidfd."""
+"""A worker's process on a node: its agent starts it, and learns of its end by a pidfd."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PIECE = 65536
 
 
 def environment(base: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, str]:
-    """The environment of a script on a node: the node's own without what Ray put there, and what the front gives.
+    """The environment of a script on a node: that of the node, without Ray's variables, and the front's variables.
 
-    Where the libraries and devices of the node are, the node knows better.
+    For libraries and devices the node's own variables win: the front's machine may have others.
     """
     own = {name: value for name, value in base.items() if not name.startswith(OURS)}
     if own.get("PYTHONBREAKPOINT", "").startswith("ray."):
@@ -39,7 +39,7 @@ def environment(base: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, 
 
 
 class WorkerProcess:
-    """A process that was started here. It owns its socket to the front; this record knows when it ends."""
+    """A process that was started here. It owns its socket to the front; this object watches for its end."""
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class WorkerProcess:
         ended: Callable[[WorkerProcess, int], None],
     ) -> None:
         """Start the process, on a thread that lives as long as the agent. Raises OSError."""
+        # As long: the parent-death signal comes when the thread ends that has started the process.
         self.generation = int(launch["generation"])
         self.run_folder = ""
         self.mark = secrets.token_hex(8)
@@ -91,7 +92,7 @@ class WorkerProcess:
         self._relay.start()
 
     def signal(self, number: int) -> None:
-        """Signal the process; where it is to be killed, its whole group."""
+        """Send the process a signal; SIGKILL goes to its whole group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if number == signal.SIGKILL:
                 os.killpg(self.process.pid, number)
@@ -106,8 +107,9 @@ class WorkerProcess:
         self._ended(self, self.process.wait())
 
     def end(self) -> None:
-        """Kill the process and whatever it has started, wherever that hides."""
+        """Kill the process and all processes it has started, also those in other sessions."""
         self.signal(signal.SIGKILL)
+        # By their environment: a process that has left the group still carries the mark.
         kill_marked(self.mark, self.process.pid)
         if self._life >= 0:
             os.close(self._life)
@@ -122,7 +124,7 @@ class WorkerProcess:
 
 
 def piped(data: bytes) -> int:
-    """The end of a pipe that a few bytes can be read from: nobody sees them, as they would in an environment."""
+    """A pipe with a few bytes in it, to be read: in an environment, other processes could see them."""
     end, filled = os.pipe()
     os.write(filled, data)
     os.close(filled)
@@ -130,7 +132,7 @@ def piped(data: bytes) -> int:
 
 
 def relay(printed: int, output: socket.socket, native: OutputPipes) -> None:
-    """Pass on what a worker prints until all that could print have ended. Waits for a slow reader, as a pipe does."""
+    """Pass on a worker's output until no process holds the pipe. Waits for a slow reader, as a pipe does."""
     with contextlib.suppress(OSError):
         while True:
             data = os.read(printed, PIECE)
@@ -168,10 +170,10 @@ def is_marked(pid: int, mark: str) -> bool:
 
 
 def environment_of(pid: int) -> bytes:
-    """The environment of a process; of one that begins a program, that of the program. Raises OSError.
+    """The environment of a process. If it is just beginning a program, wait for the program's. Raises OSError.
 
-    A process that a worker has just started has no environment for a moment: the kernel has released that of the
-    worker, and has not set up the new one. Taken for a stranger then, the process would outlive the worker.
+    A process that a worker has just started has no environment for a moment: the kernel has released the worker's, and
+    not yet set up the new one. Without the wait it would be taken for a foreign process, and outlive the worker.
     """
     deadline = time.monotonic() + LONGEST_START
     content, settled = read(pid, "environ"), False

@@ -1,4 +1,4 @@
-"""Model files and what runs them: one module per library, imported only when a file of its kind is opened."""
+"""Model files and their runtimes: one module per library, imported only when a file of its kind is opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNTIMES = {
     "xgboost": "boosters:XGBoost",
     "lightgbm": "boosters:LightGBM",
 }
-"""What opens a file, by its kind as the front tells it."""
+"""The class that opens a file, by the kind that the front tells."""
 
 
 def open_model(kind: str, file: ModelFile) -> ModelRuntime:

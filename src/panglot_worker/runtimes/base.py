@@ -1,4 +1,4 @@
-"""What every runtime gives: the model's tensors, by name, type and shape, and a way to run it."""
+"""The interface of all runtimes: the model's tensors, by name, type and shape, and a way to run it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIP = {
     "joblib": "scikit-learn", "sklearn": "scikit-learn", "paddle": "paddlepaddle", "imblearn": "imbalanced-learn",
     "skimage": "scikit-image", "cv2": "opencv-python", "PIL": "pillow", "yaml": "pyyaml", "sksurv": "scikit-survival",
 }  # fmt: skip
-"""What to install for a module of another name."""
+"""Packages by the modules that they install, where the names differ."""
 
 Arrays = Dict[str, Any]
 """Arrays of numpy by name. An output that is a sequence is a list of them."""
@@ -39,7 +39,7 @@ class ModelTensor(NamedTuple):
 
 
 class DeclaredInput(NamedTuple):
-    """What `panglot.toml` says about an input in its table `[[inputs]]`. Empty: nothing."""
+    """An input as `panglot.toml` declares it in its table `[[inputs]]`. An empty field is not declared."""
 
     name: str
     datatype: str = ""
@@ -47,11 +47,11 @@ class DeclaredInput(NamedTuple):
 
 
 class ModelFile(NamedTuple):
-    """What a runtime opens, where it runs it, and what the package says of its inputs."""
+    """The file that a runtime opens, the device it runs on, and the inputs that the package declares."""
 
     path: str
     device: str = ""
-    """`cpu`, `cuda:0`, or empty: what there is."""
+    """`cpu`, `cuda:0`, or empty: any that there is."""
     threads: int = 1
     inputs: Sequence[DeclaredInput] = ()
     parameters: str = ""
@@ -71,7 +71,7 @@ class ModelFile(NamedTuple):
         return ScriptError(problem, self.path, fix=fix)
 
     def library(self, module: str) -> Any:
-        """Import what runs the file. Raises ScriptError that names it where it is not installed."""
+        """Import the library that runs the file. Raises a ScriptError that names the library if it is not installed."""
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
@@ -101,7 +101,7 @@ class ModelRuntime:
     any_name = False
     """Whether the only input may be called anything: the file does not name it."""
     labelled: FrozenSet[str] = frozenset()
-    """Outputs that are answered together with what their columns stand for: the file says it, and nothing else does."""
+    """Outputs that are answered together with the labels of their columns, which only the file has."""
     inputs: List[ModelTensor]
     outputs: List[ModelTensor]
 
@@ -113,12 +113,12 @@ class ModelRuntime:
         raise NotImplementedError
 
     def labels(self, output: str) -> List[str]:
-        """What the columns of an output stand for; nothing where that is not known."""
+        """The labels of an output's columns; none where they are not known."""
         return []
 
 
 def datatype_of(dtype: Any) -> str:
-    """The datatype of a type of numpy; text and objects are BYTES, and what has none is empty."""
+    """The datatype of a type of numpy; text and objects are BYTES. Empty for a type that has none."""
     return "BYTES" if dtype.kind in "OSU" else DATATYPES.get(dtype.name, "")
 
 

@@ -1,4 +1,4 @@
-"""Pickled estimators of scikit-learn, and of what has its interface. A pickle runs code when it is loaded.
+"""Pickled estimators of scikit-learn, and of libraries with its interface. A pickle runs code when it is loaded.
 
 Outputs are named after the methods that give them, as MLServer names them.
 """
@@ -16,7 +16,7 @@ INPUT = "input"
 
 
 class Estimator(ModelRuntime):
-    """What `predict` gives, `predict_proba` where there is one, and `transform` where there is no `predict`."""
+    """Its outputs are those of `predict` and `predict_proba`; of `transform` where it has neither."""
 
     platform = "sklearn_joblib"
     casts = True
@@ -75,7 +75,7 @@ class Estimator(ModelRuntime):
 
         table = next(iter(arrays.values()))
         with warnings.catch_warnings():
-            # The warning that the model was fitted with names of columns: clients have only their order.
+            # It warns that the model was fitted with names of columns: clients send columns by their order.
             warnings.simplefilter("ignore")
             given = {name: getattr(self.estimator, name)(table) for name in wanted}
         return {name: as_array(value, numpy) for name, value in given.items()}
@@ -87,7 +87,7 @@ class Estimator(ModelRuntime):
 
 
 def as_array(value: Any, numpy: Any) -> Any:
-    """What a method returned as an array: also a sparse table, a data frame, or one array for each label."""
+    """The result of a method as an array. It may be a sparse table, a data frame, or one array for each label."""
     if hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, list) and value and all(hasattr(part, "shape") for part in value):

@@ -30,7 +30,7 @@ class ExportedProgram(TorchModule):
             raise file.error("it does not run with inputs of the shapes it was exported for")
 
     def _moved(self, program: Any) -> Any:
-        """The program for the device it runs on: what it was exported on is written down in it, node by node."""
+        """The program for the device it runs on: each node of it names the device of the export."""
         try:
             passes = importlib.import_module("torch.export.passes")
         except ModuleNotFoundError:

@@ -10,7 +10,7 @@ Value = Union[int, memoryview]
 
 
 def fields(message: memoryview) -> Iterator[Tuple[int, Value]]:
-    """Number and value of each field of a message. Raises ValueError or IndexError for what is none, or not whole."""
+    """Number and value of each field of a message. Raises ValueError or IndexError for bytes that are no whole one."""
     for number, _, value in protobuf.fields(message):
         yield number, value
 

@@ -1,4 +1,4 @@
-"""Inputs made up from what a model says it takes: to see what it gives, and whether rows may share a run."""
+"""Inputs made up from a model's own description: they show its outputs, and whether rows may share a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, List, NamedTuple, Optional
 from panglot_worker.runtimes.base import FREE, NUMPY, Arrays, ModelRuntime, ModelTensor
 
 SIZES = (8, 1, 32, 64, 224)
-"""What free dimensions are tried with, the first that the model runs with."""
+"""Sizes that are tried for free dimensions; the first with which the model runs is used."""
 HIGHEST = (9, 1)
 """Whole numbers may be indexes in a table: the probe takes small ones, and smaller ones where the model fails."""
 
@@ -19,7 +19,7 @@ class Trial(NamedTuple):
     highest: int = HIGHEST[0]
 
     def arrays(self, inputs: List[ModelTensor], rows: int, seed: int = 7) -> Arrays:
-        """Inputs of so many rows, each row another."""
+        """Inputs of so many rows, each different."""
         import numpy
 
         numbers = numpy.random.RandomState(seed)

@@ -1,4 +1,4 @@
-"""Whether rows of several requests may share a run of a model, and how many: proven and measured, never believed.
+"""Whether rows of several requests may share a run of a model, and how many: proven and measured, never assumed.
 
 A free first dimension proves nothing. A model that subtracts the mean of its batch has one, and gives every request
 an answer that depends on its neighbours.
@@ -54,7 +54,7 @@ def verdict(model: ModelRuntime, most: int, example: Optional[Arrays] = None) ->
 
 
 def _cannot(model: ModelRuntime) -> str:
-    """What the model says of itself that leaves nothing to prove; empty where there is something."""
+    """Why the model's inputs rule out shared runs; empty where they do not."""
     for spec in model.inputs:
         if spec.sequence:
             return "its input %s is a sequence" % spec.name
@@ -76,7 +76,7 @@ def _given_rows(example: Optional[Arrays]) -> Optional[Arrays]:
 
 
 def _made_rows(model: ModelRuntime, example: Optional[Arrays]) -> Optional[Arrays]:
-    """Rows made up: as the example's where there is one, else as the model runs with."""
+    """Rows that are made up: shaped like the example if there is one, else so that the model runs with them."""
     if not probing.can_be_made(model.inputs):
         return None
     if example:
@@ -100,17 +100,17 @@ def _are_distinct(rows: Arrays) -> bool:
 
 
 def differences(model: ModelRuntime, rows: Arrays) -> str:
-    """How rows together are answered otherwise than alone; empty where they are not. Raises what the model raises."""
+    """How answers to rows together differ from answers alone; empty where they do not. Raises what the model raises."""
     names = tuple(spec.name for spec in model.outputs)
     count = len(next(iter(rows.values())))
     single = [Feed({name: array[at : at + 1] for name, array in rows.items()}, names) for at in range(count)]
     started = time.perf_counter()
     alone = [model.run(feed.arrays, names) for feed in single]
     many = SLICE if time.perf_counter() - started < SLOW * count else FEW
-    # A model with randomness would fail the comparison below for another reason than its neighbours.
+    # A model with randomness would fail the comparison below too, and its neighbours would be blamed.
     if not _are_alike(model, model.run(single[0].arrays, names), alone[0]):
         return "it answers the same row differently from run to run"
-    # In another order and number too: a model may depend on where in the batch a row stands.
+    # Also in another order and number: an answer may depend on the place of its row in the batch.
     for order in (list(range(count)), [at % count for at in range(many - 1, -1, -1)]):
         try:
             together = run_together(model, [single[at] for at in order], len(order))
@@ -155,7 +155,7 @@ def same(left: Any, right: Any, within: float) -> bool:
 
 
 def _measured(model: ModelRuntime, rows: Arrays, most: int) -> RowVerdict:
-    """What a row costs alone and among many, and what follows from it."""
+    """The verdict that follows from the time of a row alone and among many."""
     names = tuple(spec.name for spec in model.outputs)
     single = {name: array[:1] for name, array in rows.items()}
     alone = _seconds(lambda: model.run(single, names), 7)
@@ -178,7 +178,7 @@ def _repeated(rows: Arrays, count: int) -> Arrays:
 
 
 def _seconds(call: Callable[[], Any], times: int) -> float:
-    """The shortest time of a call: whatever else the machine does only makes it longer."""
+    """The shortest time of a call: other work of the machine only makes it longer."""
     shortest = float("inf")
     for _ in range(times):
         started = time.perf_counter()

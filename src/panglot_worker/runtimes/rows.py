@@ -19,7 +19,7 @@ class Feed(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """What requests must share to be laid together."""
+        """Requests of the same kind can be laid together."""
         shapes = tuple((name, str(array.dtype), array.shape[1:]) for name, array in sorted(self.arrays.items()))
         return self.wanted, shapes
 
@@ -81,7 +81,7 @@ def _piece(arrays: Arrays, start: int, most: int) -> Arrays:
 
 
 def _checked(outputs: Arrays, rows: int) -> Arrays:
-    """The outputs of a run. Raises NotByRows, so that what was laid together is run one by one."""
+    """The outputs of a run. Raises NotByRows: the caller then runs each request alone."""
     for name, array in outputs.items():
         if getattr(array, "shape", ())[:1] != (rows,):
             raise NotByRows("%d rows gave %s of shape %s" % (rows, name, list(getattr(array, "shape", ()))))

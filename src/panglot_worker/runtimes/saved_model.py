@@ -19,7 +19,7 @@ class SignatureOfSavedModel(ModelRuntime):
         super().__init__(file)
         tensorflow = file.library("tensorflow")
         with contextlib.suppress(RuntimeError):
-            # Too late where something in this process has used TensorFlow already, as with --inline.
+            # Too late where TensorFlow is in use in this process already, as with --inline.
             tensorflow.config.threading.set_intra_op_parallelism_threads(file.threads)
             tensorflow.config.threading.set_inter_op_parallelism_threads(1)
         if file.wants_cuda and not tensorflow.config.list_physical_devices("GPU"):

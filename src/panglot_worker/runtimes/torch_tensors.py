@@ -1,4 +1,4 @@
-"""What the two formats of PyTorch share: arrays in, a module's call, arrays out by name."""
+"""The common part of both formats of PyTorch: arrays in, a module's call, arrays out by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TorchModule(ModelRuntime):
         self.outputs = []
 
     def called(self, tensors: List[Any]) -> Any:
-        """What the module returns for its inputs, in their order."""
+        """The module's result for its inputs, given in their order."""
         raise NotImplementedError
 
     def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
@@ -33,6 +33,7 @@ class TorchModule(ModelRuntime):
             return {name: self._array(outputs[name]) for name in wanted or outputs}
 
     def _tensor(self, spec: ModelTensor, array: Any) -> Any:
+        # A tensor shares the memory of its array: torch wants memory that may be written, without negative strides.
         if not array.flags.writeable or not array.flags.c_contiguous:
             array = array.copy()
         tensor = self.torch.from_numpy(array).to(self.device)
@@ -43,7 +44,7 @@ class TorchModule(ModelRuntime):
         return (tensor.float() if tensor.dtype is self.torch.bfloat16 else tensor).numpy()
 
     def look_at_outputs(self) -> None:
-        """Run made-up inputs once: only a result says what the outputs are. Raises ScriptError where that fails."""
+        """Run made-up inputs once: only a result shows the outputs. They stay empty where no inputs make it run."""
         trial = probing.first_that_runs(self)
         if trial is None:
             return
@@ -61,7 +62,7 @@ class TorchModule(ModelRuntime):
 
 
 def named(result: Any, names: Mapping[int, str]) -> Dict[str, Any]:
-    """What a module returned, by name: a dict's keys, names given by index, or output, or output_0 and so on."""
+    """A module's result by name: the keys of a dict, names given by index, or output, or output_0 and so on."""
     if isinstance(result, dict):
         return {str(name): value for name, value in result.items()}
     if isinstance(result, (list, tuple)):
@@ -77,6 +78,6 @@ def torch_datatype(dtype: Any) -> str:
 
 
 def _shape(inputs: List[ModelTensor], shape: Sequence[int]) -> List[int]:
-    """The shape of an output whose first dimension follows the inputs' where that is free."""
+    """The shape of an output. Its first dimension is free where it is in all inputs."""
     free = bool(shape) and all(spec.shape and spec.shape[0] == FREE for spec in inputs)
     return [FREE, *shape[1:]] if free else list(shape)

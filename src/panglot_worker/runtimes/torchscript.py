@@ -1,4 +1,4 @@
-"""TorchScript files, by torch. They do not say what they take: `[[inputs]]` in panglot.toml does."""
+"""TorchScript files, by torch. They do not describe their inputs: `[[inputs]]` in panglot.toml does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TorchScript(TorchModule):
         return self.module(*tensors)
 
     def _failure(self) -> str:
-        """What torch says to inputs as they are declared."""
+        """The error of torch for inputs as they are declared."""
         from panglot_worker.runtimes import probing
 
         if not probing.can_be_made(self.inputs):

@@ -1,8 +1,8 @@
 """Scripts that start their server themselves: run as `python script.py` runs them, until they do.
 
-A platform's shim of the function that starts the server calls `hand_over` with what the script gave it. The file is the
-real `__main__` of this process and stays it: classes defined in it can be pickled, and processes that the script starts
-by `multiprocessing` import it as they would without us. There `hand_over` does nothing, since no run is in progress.
+A platform's function that starts the server is replaced by a shim, which calls `hand_over` with its arguments. The file
+is the real `__main__` of this process and stays so. Its classes can be pickled, and processes that the script starts by
+`multiprocessing` import it as usual. There `hand_over` does nothing, since no run is in progress.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MainScript(NamedTuple):
 
     module: ModuleType
     handed: Any
-    """What it handed over."""
+    """The value that it handed over."""
 
 
 HANDED = "__panglot_handed__"
@@ -36,10 +36,10 @@ and a process that the script starts must not find it."""
 
 
 def run(path: str, starting: str) -> MainScript:
-    """Run a file as `__main__` until it hands something over, or ends. `starting` is the call that does it, in words.
+    """Run a file as `__main__` until it hands a value over, or ends. `starting` names the call that hands it over.
 
     Its folder is the first of the import path; `loading.enter` has set the arguments and the working directory. Raises
-    ScriptError where it ends without handing anything over, and what the script raises until then.
+    ScriptError where it ends without handing a value over, and any exception of the script before that.
     """
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
@@ -57,7 +57,7 @@ def run(path: str, starting: str) -> MainScript:
     try:
         exec(code, vars(module))  # noqa: S102  running the script is what this is for
     except BaseException as error:
-        # What comes after the start never ran on the platform: there, starting blocks for ever.
+        # After the start, exceptions do not count: on the platform starting blocks for ever, so nothing ran after it.
         if not handed:
             if before is not None:
                 sys.modules["__main__"] = before
@@ -78,7 +78,7 @@ def _package(path: str) -> Optional[str]:
 
 
 def hand_over(value: Any, returns: bool = False) -> None:
-    """Hand over what the script wants served, and end its run; where a platform's function returns, let it go on.
+    """Hand over the object to serve, and end the run; with `returns`, as some functions of platforms do, let it go on.
 
     Does nothing where no script is being run: in a process that the script started, or when it serves already.
     """

@@ -1,4 +1,4 @@
-"""What a script may learn about the requests it is working on."""
+"""The requests that a script works on, as it may see them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from panglot_worker.dialects.base import Request
 
 # State of this module, because scripts call `panglot.request()` without any object of a worker.
 running: List[Request] = []
-"""The requests of the call in progress. Only `running` and `splitting` write to it."""
+"""The requests of the call in progress. Only code that runs calls writes to it: in `items`, and in some dialects."""
 in_task: "ContextVar[Tuple[Request, ...]]" = ContextVar("in_task", default=())
-"""The request of a task, where a script has several calls in progress; `concurrent` sets it."""
+"""The request of a task, where a script has several calls in progress; `items.concurrent` sets it."""
 together: "ContextVar[bool]" = ContextVar("together", default=False)
 """Whether the call in progress is of a function that takes batches."""
 

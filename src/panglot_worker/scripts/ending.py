@@ -1,4 +1,4 @@
-"""The end of an object of a script's: its `__del__` runs once, before the process ends by `os._exit`."""
+"""The end of an object of the script: its `__del__` runs once, before the process ends by `os._exit`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ HELD_HERE = 2
 def finalise(owner: Any, attribute: str) -> None:
     """Delete the object of an attribute, so that its `__del__` runs here and now.
 
-    It is called by name where something else holds the object too, such as a thread of the script's: that reference
-    would keep it until the process is gone, and nothing runs then. Raises what `__del__` raises in that case; in the
-    other, Python shows it and goes on.
+    Where another reference holds the object, for example in a thread of the script, `__del__` is called by name:
+    otherwise it would not run before the process is gone. Only then its exceptions come out of here; else Python shows
+    them and goes on.
     """
     made = getattr(owner, attribute)
     setattr(owner, attribute, None)

@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class LoadFailure(NamedTuple):
-    """A failed load, as the FAILED frame carries it."""
+    """A failed load, as the frame FAILED carries it."""
 
     problem: str
     file: str = ""
@@ -30,7 +30,7 @@ class LoadFailure(NamedTuple):
     fix: str = ""
     traceback: str = ""
     missing: str = ""
-    """The module that is not there, when that is the problem."""
+    """The package to install, where that is the problem."""
 
 
 def enter(package: Package) -> None:
@@ -48,11 +48,11 @@ def enter(package: Package) -> None:
 def import_script(path: str, name: Optional[str] = None) -> ModuleType:
     """Import a file under its own name, or a private one where that name is a module already.
 
-    One with relative imports is a module of its folder besides (`membership`), and knows itself by that name.
+    A script with relative imports is also a module of its folder's package (`membership`), and has that `__name__`.
     """
     if name is None:
         stem = os.path.splitext(os.path.basename(path))[0]
-        # CPython 3.8 and 3.9 have no such list; there a loaded module is all that is known to be taken.
+        # CPython 3.8 and 3.9 have no such list: there only the names of loaded modules are known.
         standard = getattr(sys, "stdlib_module_names", ())
         taken = stem in sys.modules or stem in standard or not stem.isidentifier()
         name = "panglot_script_" + "".join(c if c.isalnum() else "_" for c in stem) if taken else stem
@@ -80,7 +80,7 @@ def _forget_on_failure(names: Sequence[str]) -> Iterator[None]:
 
 
 def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
-    """Turn whatever stopped the load into one line with file, line and fix, and the script's own traceback."""
+    """The exception that stopped a load as one line with file, line and fix, and the script's own traceback."""
     text = script_traceback(error)
     if isinstance(error, ScriptError):
         cause = error.__cause__
@@ -120,12 +120,12 @@ def _not_installed(name: str, file: str, line: int, text: str) -> LoadFailure:
 
 
 def _is_stand_in(name: str) -> bool:
-    """Whether a module is ours in the place of a platform's."""
+    """Whether a module is a stand-in of Panglot for a module of a platform."""
     return str(getattr(sys.modules.get(name), "__file__", "")).startswith(HERE)
 
 
 def _distribution(name: str) -> str:
-    """What to install for a module of a platform's package, where a stand-in of ours has only some; else empty."""
+    """The package to install for a module of a platform, where Panglot's stand-in has only some modules; else empty."""
     known: Dict[str, str] = getattr(sys.modules.get(name.partition(".")[0]), "__distributions__", {})
     while name and name not in known:
         name = name.rpartition(".")[0]
@@ -133,7 +133,7 @@ def _distribution(name: str) -> str:
 
 
 def _unquoted(file: str, line: int, folder: str) -> str:
-    """How to mend a file name that stands in a script without quotes: Python takes it for an attribute of a name."""
+    """The fix for a file name without quotes in a script: Python takes it for an attribute of a name."""
     text = linecache.getline(file, line)
     for name in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*\.[A-Za-z]\w*(?![\w.('\"])", text):
         if os.path.exists(os.path.join(folder, name.group())):
@@ -142,9 +142,9 @@ def _unquoted(file: str, line: int, folder: str) -> str:
 
 
 def script_traceback(error: BaseException) -> str:
-    """The traceback as the script's author would see it, without our own frames in front; cut when it is long."""
+    """The traceback as the script's author would see it, without Panglot's frames in front; cut when it is long."""
     frames = error.__traceback__
-    # Only the leading frames: one of ours between two of the script's tells how they are connected.
+    # Only the leading frames: a frame of Panglot between two of the script tells how they are connected.
     while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     # Three arguments: the form with the exception alone exists since CPython 3.10.

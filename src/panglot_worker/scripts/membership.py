@@ -1,8 +1,8 @@
 """Scripts with relative imports, such as `from . import net`: each is a module of the package that its folder is.
 
-Python allows such imports inside of packages only, so the script gets the name that it has there, `folder.script`, by
-which pickles and processes that the script starts find its classes and functions too. All other scripts keep to
-themselves, as if they had been started by `python script.py`.
+Python allows such imports only inside of packages. So the script gets the name that it has there, `folder.script`, and
+pickles and child processes find its classes and functions by that name. All other scripts have a name of their own, as
+if they had been started by `python script.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import List, Tuple
 
 PRIVATE = "panglot_package"
-"""What the package is called where its folder's name cannot be that of a module, as `model-1.2`."""
+"""The name of the package where its folder's name cannot be that of a module, such as `model-1.2`."""
 SIGN = re.compile(rb"\bfrom\s*\.")
 
 
@@ -31,7 +31,7 @@ def dots(path: str) -> int:
     try:
         tree = ast.parse(text, path)
     except (SyntaxError, ValueError):
-        # Importing it will say what is wrong.
+        # The import that follows reports the error, with its line.
         return 0
     return max((node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)), default=0)
 
@@ -53,9 +53,9 @@ def join(path: str, levels: int) -> str:
 
 
 def _enclosing(folder: str, levels: int) -> Tuple[str, List[str]]:
-    """The folder to import from, and the names from there to the script's own. Without names where none will do.
+    """The folder to import from, and the names of the folders from there to the script's. No names where none will do.
 
-    A name may be that of another module; then the folder above it is the package. So is one with an `__init__.py`.
+    It goes up further where a name belongs to another module already, and where the folder above is a package too.
     """
     names: List[str] = []
     here = folder

@@ -1,7 +1,7 @@
-"""What C libraries and started programs print: they write to descriptors 1 and 2, past `sys.stdout`.
+"""The output of C libraries and started programs, which write to descriptors 1 and 2, past `sys.stdout`.
 
-Both descriptors lead to pipes that this process reads itself. What comes out goes to the log, and to whoever listens.
-What Python prints does not take this way: `WholeLines` writes it to the log, in whole lines.
+Both descriptors lead to pipes that this process reads itself. It copies their content to the log, and gives it to a
+listener. Python's own output does not go through the pipes: `WholeLines` writes it to the log, in whole lines.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from panglot_worker.scripts.whole_lines import WholeLines
 SPLICE_F_NONBLOCK = 2
 PIECE = 65536
 SERIAL = -1
-"""Whose line is unfinished, where native output ended without a newline; lines of threads have serials above 0."""
+"""Stands for an unfinished line of native output; lines of threads have serials above 0."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Source:
-    """One of the two descriptors: its pipe, and where its output belongs."""
+    """One of the two descriptors, with its pipe and its way to the log."""
 
     def __init__(self, name: str, stream: WholeLines, number: int, read: int, write: int) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Source:
         self.log = os.dup(number)
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         stream.flush()
-        # Python's own lines keep their way to the log.
+        # Python's own lines go to the log directly, not through the pipe.
         stream.log = io.TextIOWrapper(
             io.FileIO(self.log, "w", closefd=False), stream.encoding, stream.errors, "\n", write_through=True
         )
@@ -47,21 +47,22 @@ class Source:
         os.set_inheritable(read, False)
 
     def take(self) -> Optional[str]:
-        """Some of what has been written, which is in the log then; None: there is nothing more."""
+        """The next text in the pipe, which is copied to the log; None: the pipe is empty."""
         with self.output.lock:
             size = self._copy()
-            # Copied before it is taken out of the pipe: if this process dies in between, its starter finds it there.
+            # Copied before it leaves the pipe: if this process dies in between, the front finds it in the pipe.
             data = os.read(self.read, size) if size else b""
             if data:
                 self.output.unfinished = 0 if data.endswith(b"\n") else SERIAL
         return self._decoder.decode(data) if data else None
 
     def _copy(self) -> int:
-        """Copy to the log what is in the pipe; how many bytes. Waits for a slow log, as a `print` does."""
+        """Copy the pipe's content to the log. Returns how many bytes. Waits for a slow log, as a `print` does."""
         while is_ready(self.read, select.POLLIN):
             if self.output.unfinished not in (0, SERIAL):
                 os.write(self.log, b"\n")
                 self.output.unfinished = 0
+            # `tee` copies from pipe to pipe and leaves the content where it is.
             size: int = libc.tee(self.read, self.log, PIECE, SPLICE_F_NONBLOCK)
             if size >= 0:
                 return size
@@ -73,24 +74,25 @@ class Source:
 
 
 class NativeOutput:
-    """Reads both pipes: at once where somebody asks, else on a thread."""
+    """Reads both pipes: at once when `drain` is called, else on a thread."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.listener: Optional[Callable[[str, str], None]] = None
-        """Gets the stream and the text of all that is read; under the lock."""
+        """Takes the stream and the text of all output that is read, under the lock."""
         self._sources = sources
         self._lock = threading.RLock()
         self._drains = False
         os.register_at_fork(after_in_child=self._leave)
 
     def start(self) -> None:
-        """Read from now on, whoever asks."""
+        """Read on a thread from now on."""
         # Not a `threading.Thread`: scripts count those, and so does `WholeLines`.
         _thread.start_new_thread(self._run, ())
 
     def drain(self) -> None:
-        """Take all that has been written so far. Nothing happens within a listener."""
+        """Read all output so far. Called by a listener, it does nothing."""
         with self._lock:
+            # The lock is reentrant: a listener that prints comes back here.
             if self._drains:
                 return
             self._drains = True
@@ -109,9 +111,9 @@ class NativeOutput:
                 self.listener(source.name, text)
 
     def settle(self) -> None:
-        """Take all that has been printed so far, also what C has in its buffer."""
+        """Read all output so far, with the content of C's buffer."""
         with contextlib.suppress(ValueError, AttributeError):
-            # Not all of its files: another thread may wait for input, with the lock of its file.
+            # Not `fflush(NULL)`, which locks every file: another thread may hold a lock while it waits for input.
             libc.fflush(ctypes.c_void_p.in_dll(libc, "stdout"))
         self.drain()
 
@@ -122,12 +124,12 @@ class NativeOutput:
         while True:
             for number, event in waiting.poll():
                 if not event & select.POLLIN:
-                    # The script has closed its descriptor: nothing comes any more.
+                    # Hung up: the script has closed its descriptor, and nothing comes any more.
                     waiting.unregister(number)
             self.drain()
 
     def _leave(self) -> None:
-        """In a forked child: it prints into the pipes, and does not read them."""
+        """In a forked child: it prints into the pipes, which the parent reads."""
         self._sources, self._lock, self.listener = (), threading.RLock(), None
         for name in ("stdout", "stderr"):
             stream = getattr(sys, "__%s__" % name)
@@ -142,7 +144,7 @@ def of_process() -> Optional[NativeOutput]:
 
 
 def install(pipes: Sequence[Tuple[int, int]]) -> None:
-    """Have descriptors 1 and 2 lead to these pipes; without any, nothing happens. `start` reads them."""
+    """Make descriptors 1 and 2 lead to these pipes, which `start` reads; without pipes, do nothing."""
     sources: List[Source] = []
     for number, (name, (read, write)) in enumerate(zip(("stdout", "stderr"), pipes), 1):
         stream = getattr(sys, "__%s__" % name)
@@ -153,7 +155,7 @@ def install(pipes: Sequence[Tuple[int, int]]) -> None:
 
 
 def start() -> None:
-    """Read the pipes from now on. There is a further thread from then on."""
+    """Read the pipes from now on, on a further thread."""
     native = of_process()
     if native is not None:
         native.start()
@@ -166,14 +168,14 @@ def listen(listener: Optional[Callable[[str, str], None]]) -> None:
 
 
 def drain() -> None:
-    """Take all that has been written so far."""
+    """Read all output so far."""
     native = of_process()
     if native is not None:
         native.drain()
 
 
 def settle() -> None:
-    """Take all that has been printed so far, also what C has in its buffer."""
+    """Read all output so far, with the content of C's buffer."""
     native = of_process()
     if native is not None:
         native.settle()

@@ -9,7 +9,7 @@ from panglot_worker.dialects.request import Request
 from panglot_worker.scripts import current
 
 OFTEN = 0.05
-"""Seconds within which a second report is not sent: a loop may report every step."""
+"""Seconds after a report in which no second one is sent: a loop may report every step."""
 
 
 def progress(fraction: Optional[float] = None, text: Any = "") -> None:

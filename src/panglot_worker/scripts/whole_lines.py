@@ -1,7 +1,7 @@
 """Standard output and error in whole lines, however many threads print at once.
 
-`print` writes its words and its newline one by one, so that lines of threads that print together are mixed. Here a
-thread's line is written when it is complete, in one piece.
+`print` writes its words and its newline one by one, so lines of threads that print at once would mix. Here each line is
+written in one piece, when it is complete.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Output:
 
 
 class UnfinishedLine:
-    """What one thread has written of its line so far. When the thread ends, that was all of it."""
+    """The beginning of one thread's line. It is written as it is when the thread ends, by `__del__`."""
 
     __slots__ = ("__weakref__", "_pid", "_stream", "pieces", "serial", "size")
 
@@ -51,7 +51,7 @@ class UnfinishedLine:
         return "".join(pieces)
 
     def finish(self) -> None:
-        """Write what is left, as a line of its own; not in a fork, where it belongs to the parent."""
+        """Write the text as a line of its own; not in a fork, where it belongs to the parent."""
         text = self.take()
         if text and self._pid == os.getpid():
             self._stream.emit(text + "\n", self.serial)
@@ -64,8 +64,8 @@ class UnfinishedLine:
 class WholeLines(io.TextIOWrapper):
     """Stands in for a standard stream, over the same buffer, and writes whole lines.
 
-    `flush` writes an incomplete line where that can be seen and mixes with nothing: to a terminal, or while there is
-    only one thread.
+    `flush` writes an incomplete line only to a terminal, where somebody waits for it, or while there is one thread, so
+    that nothing can mix with it.
     """
 
     def __init__(self, stream: Any, output: Output) -> None:
@@ -75,13 +75,13 @@ class WholeLines(io.TextIOWrapper):
         vars(self)["mode"] = stream.mode
         self.output = output
         self.listener: Optional[Callable[[str], None]] = None
-        """The listener to all that is written, complete or not; see `panglot_worker.items.capturing`."""
+        """Takes every text that is written, complete or not; see `panglot_worker.items.capturing`."""
         self.log: Optional[io.TextIOWrapper] = None
-        """Where the lines go, where the buffer leads elsewhere; see `panglot_worker.scripts.native_output`."""
+        """The destination of lines, where the buffer leads elsewhere; see `panglot_worker.scripts.native_output`."""
         self.native: Any = None
-        """Standard output alone has it: the `NativeOutput` of this process, if there is one."""
+        """The `NativeOutput` of this process, if there is one. Only standard output has it."""
         self._original = stream
-        """Referred to here, because its deletion would close the buffer."""
+        """Held here, because its deletion would close the buffer."""
         self._own = threading.local()
         self._unfinished: "weakref.WeakSet[UnfinishedLine]" = weakref.WeakSet()
 
@@ -96,9 +96,10 @@ class WholeLines(io.TextIOWrapper):
         return line
 
     def write(self, text: str) -> int:
-        """Write the lines that are complete, and keep the rest until its line is."""
+        """Write the complete lines, and keep the rest until its line is complete."""
         if not isinstance(text, str):
             raise TypeError("write() argument must be str, not %s" % type(text).__name__)
+        # Before the lock of the output: a listener takes locks of its own, and may send to the front.
         if self.listener is not None:
             self.listener(text)
         line = self._line()
@@ -114,10 +115,10 @@ class WholeLines(io.TextIOWrapper):
         return len(text)
 
     def emit(self, text: str, serial: int) -> None:
-        """Write text now; on a new line, if the line of another thread is unfinished."""
+        """Write text now, on a new line if another thread has an unfinished line there."""
         output = self.output
         with output.lock:
-            # One call for the whole text: line buffering then flushes once, and nothing gets between.
+            # One call for the whole text: line buffering then flushes once, and no other process gets between.
             write = super().write if self.log is None else self.log.write
             write(text if output.unfinished in (0, serial) else "\n" + text)
             output.unfinished = 0 if text[-1] == "\n" else serial
@@ -164,7 +165,7 @@ def destination(stream: Any) -> Any:
 
 
 def finish() -> None:
-    """Write what is unfinished, at the end of the process, so that nothing that was printed is lost."""
+    """Write all unfinished lines, at the end of the process, so that no output is lost."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.finish() if isinstance(stream, WholeLines) else stream.flush()

@@ -1,7 +1,7 @@
 """Python runs this when it starts with the folders of `panglot shims` on PYTHONPATH.
 
-It gives them the order they have in a worker: what stands in for a package comes after that package itself, where
-there is one. Then comes what a dialect does before its scripts are imported, `platform/starting.py`.
+It gives the folders the order that they have in a worker: a stand-in for a package comes after the package itself, if
+that is installed. Then it runs `platform/starting.py`, which prepares the process before a script is imported.
 """
 
 from __future__ import annotations

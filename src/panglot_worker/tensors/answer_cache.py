@@ -34,13 +34,13 @@ class AnswerCache:
         described = (wishes, name, datatype, shape)
         beginning = self._beginnings.get(described) or self._begin(described)
         numbers = jsontext.unguarded(outputs[0].flat()) if beginning else b""
-        # Numbers that are not finite are written as null.
+        # Numbers that are not finite are written as null, which has the only `u` there can be.
         if not numbers or b"u" in numbers or len(beginning) + len(numbers) + len(END) > self.limits.output_bytes:
             return None
         return beginning + numbers + END
 
     def _begin(self, described: Described) -> bytes:
-        """Keep what stands before the numbers: all but the end of an answer without any. Empty for other answers."""
+        """Keep the text before the numbers: an answer without numbers, less its end. Empty for other answers."""
         wishes, name, datatype, shape = described
         if wishes.wanted or wishes.binary or wishes.coding or wishes.id or datatype not in NUMBERS:
             return b""

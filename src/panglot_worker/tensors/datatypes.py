@@ -1,4 +1,4 @@
-"""The datatypes of the protocol: their widths, what JSON may hold of them, and what Python calls them."""
+"""The datatypes of the protocol: their widths, their form in JSON, and their names in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Datatype(NamedTuple):
     width: int
     code: str
     holds: str
-    """What JSON holds of it; empty: nothing, it travels as bytes only."""
+    """Its form in JSON, in words; empty: JSON has none, it travels as bytes only."""
     accepts: FrozenSet[Any] = frozenset()
     """The types of the values JSON may hold."""
     numpy: str = ""

@@ -17,7 +17,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 
 def read(reader: RestReader, head: wire.Head, body: wire.Buffer, rows: bool) -> Infer:
-    """The request. What names no input is a parameter. Raises ClientError."""
+    """The request. A field that names no input is a parameter. Raises ClientError."""
     view = memoryview(body)
     if head.encoding not in (b"", b"identity"):
         view = memoryview(inflated(head.encoding.decode("latin-1").lower(), view, reader.limits.output_bytes))
@@ -63,7 +63,7 @@ def _tensor(spec: TensorSpec, value: Any, rows: bool) -> Tensor:
 
 
 def _shape(spec: TensorSpec, nesting: List[int], count: int, rows: bool) -> Shape:
-    """The shape of so many values: theirs, where they are nested as deeply as the model wants; else what fits."""
+    """The shape for so many values: their own, if they are nested as deeply as the model wants; else one that fits."""
     if len(nesting) == len(spec.shape):
         return tuple(nesting)
     sizes = list(spec.shape)

@@ -1,9 +1,9 @@
-"""Tensors on their way through a chain of models: what one model's worker gives is what the next one's worker takes.
+"""Tensors on their way through a chain of models: the result of one model's worker is the input of the next one's.
 
-The front calls the models of a chain one after the other (`panglot.engine.chains`), and passes on what it never reads.
-With every request a worker gets a `Hop`: which tensors are its model's inputs, and which of those it has, or makes, go
-on. The worker of the first model reads the client's request, that of the last writes the client's answer. What is
-between them has the form HANDED::
+The front calls the models of a chain one after the other (`panglot.engine.chains`), and passes on bodies that it never
+reads. With every request a worker gets a `Hop`: it names the inputs of the model, and the tensors that go on. The
+worker of the first model reads the client's request, the worker of the last model writes the client's answer. The
+bodies between them have this form::
 
     length u32 | JSON, up to a border of 64 bytes | tensors, each up to such a border
 """
@@ -27,7 +27,7 @@ BORDER = 64
 MOST_KEPT = 64
 FREE = -1
 UNFIT = "unfit"
-"""The code of a refusal by the first worker: this request is for the worker of the whole, which knows every case."""
+"""The code of a refusal by the first worker: this request must go to the chain's own worker, which knows every case."""
 NO_OUTPUT = "no_output"
 
 Layout = Tuple[Tuple[str, str, tensors.Shape, int], ...]
@@ -46,32 +46,32 @@ class Hop(NamedTuple):
     """What one worker of a chain does, as `Head.hop` says it in JSON."""
 
     inputs: Dict[str, str]
-    """The names of its model's inputs, and those of the chain."""
+    """The names of its model's inputs, with the names of the chain for them."""
     outputs: Dict[str, str]
     keeps: List[str]
     """The names of the chain that later models, or the client, may need."""
     needed: Dict[str, str]
-    """By name of the chain: which later model needs it."""
+    """By name of the chain: the later model that needs the tensor."""
     answers: List[str]
     """All outputs of the chain, in their order."""
     last: bool = False
     takes: Optional[List[TensorSpec]] = None
-    """For the first: what the chain takes of its client."""
+    """For the first: the inputs that the chain takes from its client."""
     rows: int = 0
     """The most rows of a request; 0: tensors have no dimension of rows."""
     final: Sequence[str] = ()
-    """The outputs that the last model makes: a request for none of them does not need the whole chain."""
+    """The outputs of the last model: a request for none of them does not need the whole chain."""
 
 
 class ChainPassage(NamedTuple):
-    """What travels with a request through the stages of one worker."""
+    """The part of a request that travels through the stages of one worker beside its tensors."""
 
     hop: Hop
     client: Wishes
     said: bytes
     """The client's wishes and parameters, as they travel on."""
     kept: Dict[str, Tensor]
-    """By name of the chain: what the worker was given and passes on."""
+    """By name of the chain: the tensors that the worker got and passes on."""
 
 
 class ReadHead(NamedTuple):
@@ -84,7 +84,7 @@ class ReadHead(NamedTuple):
 
 
 class Handing:
-    """Reads and writes what goes from one model of a chain to the next. One worker's; texts recur, and are cached."""
+    """Reads and writes the bodies between the models of a chain, for one worker. Texts recur, and are cached."""
 
     def __init__(self) -> None:
         self._hops: Dict[bytes, Hop] = {}
@@ -92,7 +92,7 @@ class Handing:
         self._texts: Dict[Tuple[bytes, Layout], bytes] = {}
 
     def hop(self, text: bytes) -> Hop:
-        """The hop that a request's head tells."""
+        """The hop in a request's head."""
         hop = self._hops.get(text)
         if hop is None:
             about = json.loads(text)
@@ -104,7 +104,7 @@ class Handing:
     # In
 
     def first(self, hop: Hop, infer: Infer) -> Infer:
-        """A client's request as the first model gets it. Raises ChainError where it is not for the chain."""
+        """The request of a client for the first model. Raises ChainError where it is not for the chain."""
         _check_fit(hop, infer)
         client = infer.wishes
         wanted = [tuple(output) for output in client.wanted]
@@ -113,7 +113,7 @@ class Handing:
         return _for_model(hop, client, said, infer.parameters, infer.inputs)
 
     def handed(self, hop: Hop, body: wire.Buffer) -> Infer:
-        """What a later model gets. Raises WireError when the body is not what a worker wrote."""
+        """The request for a later model, from the body that the worker before has written."""
         view = memoryview(body)
         at = LENGTH.size + LENGTH.unpack_from(view)[0]
         known = self._read(bytes(view[LENGTH.size : at]))
@@ -153,7 +153,7 @@ class Handing:
         return [values[name] for name in carried.hop.answers if name in values]
 
     def body(self, carried: ChainPassage, given: List[Tensor]) -> wire.Buffer:
-        """The body for the next model. Raises ChainError where it needs an output that there is not."""
+        """The body for the next model. Raises ChainError where an output that is needed is missing."""
         values = _values(carried, given)
         layout: List[Tuple[str, str, tensors.Shape, int]] = []
         pieces: List[wire.Buffer] = [b""]
@@ -189,7 +189,7 @@ def _keep(cache: Dict[Any, Any], key: Any, value: Any) -> Any:
 
 
 def _for_model(hop: Hop, client: Wishes, said: bytes, parameters: Dict[str, Any], given: Dict[str, Tensor]) -> Infer:
-    """The request for one model of the chain, by its own names. It names no outputs: a model may leave some out."""
+    """The request for one model of the chain, in its own names. It asks for no outputs: a model may leave some out."""
     inputs = {inner: Tensor(inner, *given[name][1:]) for inner, name in hop.inputs.items() if name in given}
     kept = {name: given[name] for name in hop.keeps if name in given}
     wishes = Wishes(GRPC, client.model, client.version, client.id, carried=ChainPassage(hop, client, said, kept))
@@ -213,7 +213,7 @@ def _values(carried: ChainPassage, given: List[Tensor]) -> Dict[str, Tensor]:
 
 
 def _check_fit(hop: Hop, infer: Infer) -> None:
-    """Raises ChainError unless a request has all that the chain takes, as it takes it, and needs all of the chain."""
+    """Raises ChainError unless a request has exactly the inputs of the chain, and needs the whole chain."""
     takes = hop.takes or ()
     rows: Set[int] = set()
     for name, datatype, expected in takes:

@@ -23,7 +23,7 @@ class WantedOutput(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """What the answer depends on besides the tensors; it travels along when stages are processes apart."""
+    """How the client wants its answer. It travels with the item where stages run in several processes."""
 
     form: bytes
     model: str
@@ -31,13 +31,13 @@ class Wishes(NamedTuple):
     id: str = ""
     wanted: Tuple[WantedOutput, ...] = ()
     binary: bool = False
-    """Whether outputs come back as bytes where nothing else is said of them."""
+    """Whether outputs come back as bytes, unless the request says otherwise for one."""
     coding: str = ""
     """How the answer is compressed."""
     end: bool = False
     """Whether the end of an answer in parts is an answer without outputs, where no part was marked as the last."""
     carried: Any = None
-    """For a model in a chain: what its worker passes on, see `handing`."""
+    """For a model in a chain: the data that its worker passes on, see `handing`."""
 
 
 class Infer(NamedTuple):
@@ -77,7 +77,7 @@ def unfolded(tensor: Tensor, parameters: Dict[str, Any]) -> Tensor:
 
 
 def _from_base64(element: bytes) -> bytes:
-    """What an element stands for; one that is no base64 stands for itself, as it does for MLServer."""
+    """The decoded element; one that is no base64 stays as it is, as in MLServer."""
     try:
         return base64.b64decode(element, validate=True)
     except binascii.Error:

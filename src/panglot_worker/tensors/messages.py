@@ -169,7 +169,7 @@ def _contents(given: InputMessage, field: int) -> List[Any]:
 
 
 def answer(wishes: Wishes, outputs: List[Tensor], parameters: Optional[Dict[str, Any]] = None) -> wire.Buffer:
-    """A ModelInferResponse with these outputs. Their bytes are always raw: it is all that Triton's client reads."""
+    """A ModelInferResponse with these outputs. Their contents are always raw: Triton's client reads no others."""
     head = [protobuf.text(1, wishes.model), protobuf.text(2, wishes.version), protobuf.text(3, wishes.id)]
     if parameters:
         head += [protobuf.message(4, _written(name, value)) for name, value in parameters.items()]
@@ -200,7 +200,7 @@ def _written(name: str, value: Any) -> bytes:
     return protobuf.text(1, name) + protobuf.message(2, written)
 
 
-# What a model that calls another writes and reads
+# Written and read by a model that calls another
 
 
 def request(infer: Infer) -> wire.Buffer:
@@ -226,7 +226,7 @@ class InferResponse(NamedTuple):
 
 
 def response(body: wire.Buffer) -> InferResponse:
-    """What a ModelInferResponse says. Raises ClientError for what is none."""
+    """The content of a ModelInferResponse. Raises ClientError for bytes that are none."""
     given: List[InputMessage] = []
     raw: List[memoryview] = []
     parameters: Dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What a script returns, as tensors: arrays by name, one array, lists of numbers, text; whatever else, as JSON text."""
+"""A script's result as tensors: arrays by name, one array, lists of numbers, text; any other value as JSON text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from panglot_worker.tensors.datatypes import BY_NUMPY, DATATYPES
 from panglot_worker.tensors.tensors import Shape, Tensor, nested_elements
 
 OUTPUT = "output"
-"""What the only output of a script is called that gives it no name."""
+"""The name of a script's only output, where the script names none."""
 _SCALARS = {bool: "BOOL", int: "INT64", float: "FP64", str: "BYTES", bytes: "BYTES"}
 
 Written = Callable[[Any], bytes]
@@ -27,7 +27,7 @@ def tensors_of(value: Any, written: Written, lone: Shape = (1,)) -> List[Tensor]
 
 
 def tensor_of(name: str, value: Any, written: Written, lone: Shape = (1,)) -> Tensor:
-    """The tensor of one value; of what is none, the text that the dialect writes for it."""
+    """The tensor of one value. A value that is none becomes BYTES: the text that the dialect writes for it."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return of_bytes(name, bytes(value), lone)
     tensor = from_array(name, value) if hasattr(value, "dtype") else from_lists(name, value, lone)
@@ -40,7 +40,7 @@ def of_bytes(name: str, content: bytes, shape: Shape = (1,)) -> Tensor:
 
 
 def from_array(name: str, value: Any) -> Optional[Tensor]:
-    """The tensor of an array of numpy, or of a framework's tensor; None for one of a type the protocol lacks."""
+    """The tensor of an array of numpy, or of a framework's tensor; None for a type that the protocol lacks."""
     value = as_numpy(value)
     if value is None:
         return None
@@ -137,7 +137,7 @@ def stacked(rows: List[List[Tensor]]) -> Optional[List[Tensor]]:
 
 
 def by_name(inputs: Dict[str, Tensor], arrays: bool, texts: bool = False) -> Dict[str, Any]:
-    """What a script gets of tensors: arrays of numpy, or lists in lists; with `texts`, of BYTES that are text, text."""
+    """Tensors as a script gets them: arrays of numpy, or lists in lists. With `texts`, BYTES that are text are str."""
     if texts:
         inputs = {name: _with_texts(tensor) for name, tensor in inputs.items()}
     return {name: tensor.array() if arrays else nested_value(tensor) for name, tensor in inputs.items()}

@@ -1,6 +1,6 @@
-"""The wire format of Protocol Buffers, as much of it as the messages of this protocol need.
+"""The part of the wire format of Protocol Buffers that the messages of this protocol need.
 
-Read by hand: no protobuf is needed where a script runs, and a large tensor is not copied.
+Written here so that a script's environment needs no protobuf, and a large tensor is not copied.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def fields(
 ) -> Iterator[Tuple[int, int, Any]]:
     """The fields of a message: number, wire type, and a number or the bytes. Raises Malformed or IndexError.
 
-    Of a message that is to be read in part: those that begin before the byte `until`. Of one in several buffers:
-    `behind` gives the next buffer, which is the bytes of the last field.
+    `until`: only the fields that begin before this byte. `behind`, for a message in several buffers: it gives the next
+    buffer, which holds the bytes of this buffer's last field.
     """
     at, end = 0, len(view)
     last = end if until is None else min(until, end)
@@ -57,6 +57,7 @@ def fields(
         else:
             raise Malformed("wire type %d" % kind)
         stop = at + size
+        # The writer puts the bytes of a large field into a buffer of their own: this one ends right before them.
         if behind is not None and stop > end == at and key >= 8:
             content = next(behind, b"")
             if len(content) != size:
@@ -114,7 +115,7 @@ def put(value: int) -> bytes:
 
 
 def start(number: int, size: int) -> bytes:
-    """What stands before the bytes of a field."""
+    """The key and the length that stand before the bytes of a field."""
     return put(number << 3 | LENGTH) + put(size)
 
 

@@ -32,7 +32,7 @@ FAST = 1
 
 
 class RestReader(NamedTuple):
-    """Reads requests. `inputs` are what the model says it takes, for requests of nothing but bytes."""
+    """Reads requests. `inputs` are the model's own description, for requests that are nothing but bytes."""
 
     limits: Limits
     inputs: Sequence[TensorSpec]
@@ -51,7 +51,7 @@ class RestReader(NamedTuple):
         return _request(value, view[size:], head)
 
     def _raw(self, body: memoryview, wishes: Wishes) -> Infer:
-        """A request of nothing but the bytes of the only input. All outputs come back as bytes."""
+        """A request that is nothing but the bytes of the only input. All outputs come back as bytes."""
         if len(self.inputs) != 1:
             raise ClientError("a request without JSON needs a model with one input; this one has %d" % len(self.inputs))
         spec = self.inputs[0]
@@ -78,7 +78,7 @@ def raw_shape(spec: TensorSpec, size: int) -> Tuple[int, ...]:
 
 
 def _json_size(given: bytes, size: int) -> int:
-    """How long the JSON part is. Raises ClientError when the header that tells it is no length of a part."""
+    """The length of the JSON part. Raises ClientError when the header for it is no number, or beyond the body."""
     if not given:
         return size
     if not given.isdigit() or len(given) > LONGEST_LENGTH or int(given) > size:
@@ -159,7 +159,7 @@ def _object(value: Any, what: str) -> Dict[str, Any]:
 
 
 def inflated(coding: str, body: memoryview, most: int) -> bytes:
-    """The body that was compressed. Raises ClientError when it is not, or unfolds to too much."""
+    """The decompressed body. Raises ClientError when it was not compressed in this way, or becomes too large."""
     window = WINDOWS.get(coding)
     if window is None:
         raise ClientError("Content-Encoding %.40r is not read here; gzip and deflate are" % coding, 415)
@@ -178,7 +178,8 @@ def inflated(coding: str, body: memoryview, most: int) -> bytes:
 def only_coding(accepted: str) -> str:
     """The coding of an answer: the one that is named, where exactly one is.
 
-    Most client libraries name several on their own account, and deflating floats costs more than it saves.
+    Client libraries name several of their own accord, and compressing floats costs more than it saves: so a list does
+    not count as a wish.
     """
     named = [word.partition(";") for word in accepted.lower().split(",") if word.strip()]
     codings = [name.strip() for name, _, weight in named if weight.replace(" ", "").rstrip("0") not in ("q=", "q=0.")]
@@ -230,9 +231,9 @@ def answer(
 
 
 def _plain_text(value: Dict[str, Any]) -> bytes:
-    """The JSON of an answer whose numbers are all finite, which spares it the guards; nothing where that cannot be.
+    """The JSON of an answer whose numbers are all finite, written without guards; empty where they may not be.
 
-    What is not finite would be written as null, and nothing else of an answer is, but inside of a text.
+    orjson writes numbers that are not finite as null. Nothing else in an answer is null, except inside of a text.
     """
     text = jsontext.unguarded(value)
     return b"" if b"null" in text else text

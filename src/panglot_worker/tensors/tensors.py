@@ -19,7 +19,7 @@ Shape = Tuple[int, ...]
 
 
 class TensorSpec(NamedTuple):
-    """What a model says about an input or an output. A size of -1 may be any."""
+    """A model's description of an input or an output. A size of -1 may be any."""
 
     name: str
     datatype: str
@@ -60,6 +60,7 @@ class Tensor(NamedTuple):
         else:
             array = numpy.frombuffer(self.data, DATATYPES[self.datatype].numpy)
         flags = array.flags
+        # Bodies in shared memory are read-only, and those behind a JSON text begin anywhere.
         if not (flags.writeable and flags.aligned):
             array = array.copy()
         return array.reshape(self.shape)
@@ -171,7 +172,7 @@ def check_count(name: str, shape: Shape, count: int) -> None:
 
 
 def from_json(name: str, datatype: str, shape: Shape, data: Any) -> Tensor:
-    """The tensor of a JSON list, nested or flat. Raises ClientError for what is not of its kind or range."""
+    """The tensor of a JSON list, nested or flat. Raises ClientError for elements of another kind or range."""
     kind = known(name, datatype)
     if not kind.holds:
         raise ClientError("input '%s': JSON has no form for %s; send it as binary data" % (name, datatype))
@@ -195,6 +196,7 @@ def from_values(name: str, kind: Datatype, shape: Shape, flat: List[Any]) -> Ten
 
 def from_numbers(name: str, kind: Datatype, shape: Shape, numbers: List[Any]) -> Tensor:
     """The tensor of as many numbers as it has elements. Raises ClientError beyond its range, TypeError for its kind."""
+    # `array` writes doubles beyond FP32 as infinity. The norm of many numbers may be too large where none of them is.
     if kind.name == "FP32" and not _norm(numbers) <= LARGEST_FP32:
         _refuse_beyond(name, kind, numbers, -LARGEST_FP32, LARGEST_FP32)
     try:

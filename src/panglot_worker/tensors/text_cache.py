@@ -1,7 +1,8 @@
-"""Reads requests that differ from an earlier one in nothing but the numbers of their only input.
+"""Reads requests that differ from an earlier one only in the numbers of their only input.
 
-Clients send one description time and again with other numbers in it. The parsed first request is cached. The numbers of
-each are checked; a request with wrong ones is read as a whole, and that reader writes the error.
+Clients send the same description again and again, with other numbers in it. The first request is parsed and cached. Of
+later ones only the numbers are parsed and checked; where they are wrong, the request is parsed as a whole, which words
+the error.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from panglot_worker.tensors.infer import REST, Infer, Wishes
 from panglot_worker.tensors.tensors import Shape
 
 LONGEST = 65536
-"""Bytes of the texts that are looked at: reading numbers takes nearly all the time of longer ones."""
+"""Bytes of the longest text that is looked up: reading a longer one takes nearly all its time for the numbers."""
 MOST_KEPT = 64
 DATA = b'"data":'
 
@@ -37,7 +38,7 @@ class Known(NamedTuple):
 
 
 class TextCache:
-    """What came of texts by what surrounds their numbers."""
+    """Parsed requests, by the text around their numbers."""
 
     def __init__(self, limits: Limits) -> None:
         self.longest = min(limits.json_bytes, LONGEST)
@@ -45,7 +46,7 @@ class TextCache:
         self._known: Dict[Surroundings, Known] = {}
 
     def read(self, raw_head: bytes, body: wire.Buffer) -> Optional[Infer]:
-        """The request, where nothing but its numbers is new and they are right; else None."""
+        """The request, if only its numbers are new and they are right; else None."""
         if not self._known or len(body) > self.longest:
             return None
         surroundings, text = _cut(raw_head, bytes(body))
@@ -63,7 +64,7 @@ class TextCache:
             return None
 
     def keep(self, raw_head: bytes, head: wire.Head, body: wire.Buffer, infer: Infer) -> None:
-        """Keep what came of a whole request, if the next may differ in its numbers alone."""
+        """Keep a request that was parsed as a whole, if the next may differ only in its numbers."""
         if len(body) > self.longest or not _is_plain(head, infer):
             return
         surroundings, _ = _cut(raw_head, bytes(body))
@@ -77,7 +78,7 @@ class TextCache:
             self._known[surroundings] = Known(infer.wishes, tensor.name, kind, tensor.shape, elements)
 
     def _holds(self, surroundings: Surroundings, number: int) -> bool:
-        """Whether a number put there is all the data of the only input: it is no other list, nor part of a name."""
+        """Whether a number in that place is all the data of the only input, not another list or part of a name."""
         _, before, behind = surroundings
         try:
             (given,) = jsontext.loads(b"%b[%d]%b" % (before, number, behind), self.depth)["inputs"]
@@ -87,7 +88,7 @@ class TextCache:
 
 
 def _cut(raw_head: bytes, text: bytes) -> Tuple[Surroundings, bytes]:
-    """What surrounds the first list behind `"data"` that holds no other, and that list; empty where there is none."""
+    """The text around the first innermost list behind `"data"`, and the list; empty where there is none."""
     data = text.find(DATA)
     end = text.find(b"]", data) + 1
     start = text.rfind(b"[", data, end) if data >= 0 else -1

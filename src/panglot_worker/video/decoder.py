@@ -1,8 +1,8 @@
 """The program of a decoder: one process per stream, which puts the frames of one video into shared memory.
 
-The first line of its standard input says, in JSON, what to do; when that input ends, so does the process, whatever it
-is doing. Its standard output tells, a line of JSON each, of frames and of its end. It imports nothing but the standard
-library and PyAV.
+The first line of its standard input is the order, in JSON. When that input ends, so does the process, whatever it is
+doing. Each line of its standard output is a JSON message about a frame, or about its end. It imports nothing but the
+standard library and PyAV.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BAD_PACKETS = 500
 
 
 class DecodingFailure(Exception):
-    """Why there are no frames, or no more. `kind` is a word for programs, `detail` is for the log alone."""
+    """The reason why no more frames come. `kind` is a word for programs, `detail` is for the log alone."""
 
     def __init__(self, kind: str, message: str, detail: str = "") -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class DecodingFailure(Exception):
 
 
 def main() -> None:
-    """Decode what the first line of standard input orders, tell of it on standard output, and end the process."""
+    """Carry out the order in the first line of standard input, report on standard output, and end the process."""
     # Libraries in C print to descriptor 1. It becomes standard error, so that only messages go out by the copy.
     out = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)
@@ -67,7 +67,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  codecs raise anything
         ending = {"error": "undecodable", "message": "%s: %s" % (type(error).__name__, error)}
     decoder.tell({**ending, "decoded": decoder.decoded, "live": decoder.live})
-    # Codecs' threads and destructors have nothing more to do.
+    # Not a return, which would wait for threads and destructors of codecs: they have nothing more to do.
     os._exit(0)
 
 
@@ -79,7 +79,7 @@ def end_with_worker() -> NoReturn:
 
 
 class Decoder:
-    """Opens one source, decodes it, and puts the frames that are wanted into shared memory."""
+    """Opens one source, decodes it, and puts the wanted frames into shared memory."""
 
     def __init__(self, order: Dict[str, Any], frames: mmap.mmap, out: Any) -> None:
         self.order = order
@@ -94,7 +94,7 @@ class Decoder:
         self._moment = 0.0
         self._last_sent = 0.0
         self._reformatter: Any = None
-        """One for all frames: a new one would work out anew how to convert."""
+        """One for all frames: each new one would prepare the conversion again."""
 
     def tell(self, message: Dict[str, Any]) -> None:
         self._last_sent = time.monotonic()
@@ -111,7 +111,7 @@ class Decoder:
         self._reformatter = VideoReformatter()
         rate = float(stream.average_rate or stream.guessed_rate or 0) or 25.0
         duration = container.duration / 1e6 if container.duration else 0.0
-        # The header's own word, so that a long file is refused early; `_is_over` counts what really comes.
+        # By the header, so that a long file is refused early; `_is_over` counts the frames that really come.
         if not self.live and duration > self.limits["seconds"]:
             raise DecodingFailure(
                 "too_long", "the video lasts %.3g s, more than %g s" % (duration, self.limits["seconds"])
@@ -156,7 +156,7 @@ class Decoder:
         if not fps:
             return True
         if self._next_time is None or moment < self._moment - 0.5:
-            # The first, or the clock of the video began anew.
+            # This is the first frame, or the clock of the video began anew.
             self._next_time = moment
         self._moment = moment
         # A thousandth of a second: frame times are rounded.
@@ -185,7 +185,7 @@ class Decoder:
                 self.live = True
                 container = av.open(where, format="v4l2")
         except AddressRefused as error:
-            # The same words as for an address where nobody answers: clients must not learn what is where.
+            # The same words as for an address where nobody answers: clients must not learn which addresses exist.
             raise DecodingFailure("refused", NO_CONNECTION, "%s; --url-allow would let it" % error) from None
         except TooLarge as error:
             raise DecodingFailure("too_large", str(error)) from None
@@ -228,7 +228,7 @@ class Decoder:
     # Decoding
 
     def _frames(self, container: Any, stream: Any) -> Iterator[Any]:
-        """All frames, with those the codec holds back at the end. Damaged packets are passed over, for a while."""
+        """All frames, with those that the codec holds back until the end. Some damaged packets are skipped."""
         import av
 
         bad = 0
@@ -242,6 +242,7 @@ class Decoder:
             except av.error.EOFError:
                 return
             except (av.error.FFmpegError, ValueError) as error:
+                # An OSError comes from the source, not from a packet: reading on would only repeat it.
                 bad += 1
                 if bad > BAD_PACKETS or isinstance(error, OSError):
                     if self.live:
@@ -260,14 +261,14 @@ class Decoder:
         slot = self._free_slot()
         start, row = memory.start_of(slot, self.size), width * 3
         pixels = memoryview(plane)
-        # FFmpeg pads rows to a multiple of its vector size; the slot has none of it.
+        # FFmpeg pads rows to a multiple of its vector size; rows in the slot have no padding.
         if plane.line_size == row:
             self.frames[start : start + row * height] = pixels[: row * height]
         else:
             for line in range(height):
                 at = line * plane.line_size
                 self.frames[start + line * row : start + (line + 1) * row] = pixels[at : at + row]
-        # Marked behind the pixels and before the message: see `memory`.
+        # Marked after the pixels and before the message: see `memory`.
         self.frames[slot] = memory.TAKEN
         self.tell({
             "frame": number, "slot": slot, "width": width, "height": height, "seconds": round(seconds, 6),

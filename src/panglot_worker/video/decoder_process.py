@@ -19,16 +19,16 @@ from panglot_worker.video.limits import SourceRules, VideoLimits
 
 DECODER = loader.code("panglot_worker.video.decoder")
 LENT = memory.SLOTS - 3
-"""Frames of a stream that may be looked at where they are at any time; further ones are copied."""
+"""Frames of a stream that may be in use in shared memory at one time; further frames are copied."""
 
 
 class VideoSource(NamedTuple):
-    """What to decode: a descriptor of a file, an address, or a camera's path."""
+    """The source of a video: a descriptor of a file, an address, or a camera's path."""
 
     kind: str
     where: Any
     shown: str
-    """What it is called in lists and logs."""
+    """Its name in lists and logs."""
     as_written: str = ""
     """The source as a client or a graph wrote it, so that another worker can find it; empty where it cannot."""
 
@@ -75,7 +75,7 @@ class DecoderProcess:
         self.decoded = 0
         self._size = memory.slot_size(limits.pixels)
         self._lent: Set[int] = set()
-        """Slots whose frames are looked at where they are."""
+        """Slots whose frames are in use in shared memory."""
         self._rest = b""
         self._lines: List[bytes] = []
         self._wait = limits.open
@@ -97,7 +97,7 @@ class DecoderProcess:
             os.close(file)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # Stdin stays open after this line: its end tells the decoder that the worker is gone.
+        # Stdin stays open after this: its end tells the decoder that the worker is gone.
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
         self._out = self._process.stdout.fileno()
@@ -105,7 +105,7 @@ class DecoderProcess:
         self._poll.register(self._out, select.POLLIN)
 
     def next(self) -> Optional[VideoFrame]:
-        """The next frame; None when the decoder only reported that it is alive. Raises Ended."""
+        """The next frame; None for a report that the decoder is alive, or has opened the source. Raises Ended."""
         message = self._message()
         self._wait = self.limits.stall
         self.live = bool(message.get("live", self.live))
@@ -169,6 +169,7 @@ class DecoderProcess:
 
     def close(self) -> None:
         """End the process and release its memory; frames in use elsewhere stay valid."""
+        # Waited for at once: a killed decoder would stay as a zombie until the next one is started.
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

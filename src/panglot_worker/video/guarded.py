@@ -16,7 +16,7 @@ CONNECT = 3.0
 
 
 class Unreachable(Exception):
-    """Nobody answers there, or not with a video."""
+    """Nobody answers at the address, or not with a video."""
 
 
 class TooLarge(Exception):
@@ -24,7 +24,7 @@ class TooLarge(Exception):
 
 
 def connect(url: Url, timeout: float) -> socket.socket:
-    """Connect to an address that the host of a URL stands for now. Raises AddressRefused or OSError."""
+    """Connect to one of the addresses that a URL's host has now. Raises AddressRefused or OSError."""
     entries = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
     # All addresses are checked, and the connection goes to one of these entries: the name is not looked up again.
     urls.check_addresses(url, [str(entry[4][0]) for entry in entries])
@@ -43,7 +43,7 @@ def connect(url: Url, timeout: float) -> socket.socket:
 
 
 class HttpStream:
-    """The body of an HTTP answer, as a file that is read once. `broken`: it ended before its sender said so."""
+    """The body of an HTTP answer, as a file that is read once. `broken`: the connection ended before the body did."""
 
     def __init__(self, url: str, url_allow: Sequence[str], most: int, timeout: float) -> None:
         self._allowed = Allowed(url_allow)
@@ -77,7 +77,7 @@ class HttpStream:
         return data
 
     def _short(self) -> bool:
-        # Without a length and without chunks, the end of the connection is the only end: it proves nothing.
+        # Without a length and without chunks, only the end of the connection ends the body: it may be a breakdown.
         return bool(self._answer.length) if self.size >= 0 else not self._chunked
 
     def _get(self, headers: Dict[str, str]) -> Any:
@@ -101,7 +101,7 @@ class HttpStream:
                 sock = ssl.create_default_context().wrap_socket(sock, server_hostname=url.host)
             connection = http.client.HTTPConnection(url.host, url.port)
             connection.sock = sock
-            # With a socket in place http.client does not connect by itself, to an address that nobody has checked.
+            # With a socket in place http.client does not connect itself, which would look the name up again, unchecked.
             connection.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
             # Compressed answers would make byte ranges and sizes meaningless for a video.
             about = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", **headers}
@@ -115,7 +115,7 @@ class HttpStream:
 
 
 class SeekableHttpStream:
-    """An HttpStream that can seek, since its server sends any range. Offers what PyAV looks for, and no more."""
+    """An HttpStream that can seek, since its server sends any range. It has the methods that PyAV uses, no others."""
 
     def __init__(self, source: HttpStream) -> None:
         self.source = source
@@ -139,13 +139,13 @@ class SeekableHttpStream:
         source = self.source
         source._answer.close()
         answer = source._get({"Range": "bytes=%d-" % target})
-        # A server may ignore Range and send everything from the beginning with 200.
+        # A server may ignore Range and send the whole from the beginning, with status 200.
         if answer.status != 206 and target:
             raise Unreachable("the server does not send parts of the video")
         source._answer, self._at = answer, target
 
 
 def opened(url: str, url_allow: Sequence[str], most: int, timeout: float) -> Tuple[HttpStream, Any]:
-    """Open a URL: its stream, and the file to read that by, in which one may seek where the server allows it."""
+    """Open a URL. Returns its stream, and a file that reads it; the file can seek where the server allows it."""
     source = HttpStream(url, url_allow, most, timeout)
     return source, SeekableHttpStream(source) if source.ranges else source

@@ -1,4 +1,4 @@
-"""The results of a stream's frames: as many of the last as fit are stored for later requests."""
+"""The results of a stream's frames. The latest are stored for later requests, as many as fit."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ MOST_BYTES = 16 << 20
 
 
 class Result(NamedTuple):
-    """What came of one frame, or of several."""
+    """The result of one frame, or of several."""
 
     number: int
     """Counted from 1, over all results of the stream."""
     frame: Optional[int]
-    """Which frame it is about; None when the graph does not say."""
+    """The number of its frame; None when the graph does not tell."""
     seconds: Optional[float]
     """When that frame is shown, from the beginning of the video."""
     message: str
     event: str = ""
-    """What it is, where it is no result of a frame but a mark among them: its message is JSON then."""
+    """The kind of a mark, which stands among the results and has a JSON message; empty for results."""
 
 
 Listener = Callable[[Result], None]
@@ -32,14 +32,14 @@ class ResultHistory:
     def __init__(self, most: int, count: int = 0, marks: int = 0, dropped: int = 0) -> None:
         self.most = most
         self.count = count
-        """All there were, marks included, also in workers before this one."""
+        """How many there were, with marks, also in workers before this one."""
         self.marks = marks
         self.dropped = dropped
-        """How many results had to go before anyone took them."""
+        """How many results were dropped before anybody took them."""
         self._stored: Deque[Result] = deque()
         self._bytes = 0
         self.taken = count
-        """The last that was taken."""
+        """The number of the last that was taken."""
         self._listeners: Dict[int, Listener] = {}
         self._lock = threading.Lock()
 
@@ -49,7 +49,7 @@ class ResultHistory:
             self._add(Result(self.count + 1, frame, seconds, message))
 
     def mark(self, event: str, message: str) -> None:
-        """Send the listeners something between the results that is no result."""
+        """Send the listeners a mark between the results."""
         with self._lock:
             self.marks += 1
             self._add(Result(self.count + 1, None, None, message, event))
@@ -68,7 +68,7 @@ class ResultHistory:
             listener(result)
 
     def take(self) -> List[Result]:
-        """The results that were not taken yet. They stay for listeners that come back."""
+        """The results that were not taken yet. They stay stored, for listeners that come back."""
         with self._lock:
             untaken = [result for result in self._stored if result.number > self.taken and not result.event]
             self.taken = self.count
@@ -79,6 +79,7 @@ class ResultHistory:
 
         Before that `lost` gets the number of results after it that are not stored any more, if there are any.
         """
+        # All under the lock, so that no result comes twice or is missed between the stored and the new ones.
         with self._lock:
             first = self._stored[0].number if self._stored else self.count + 1
             if after is not None and first - 1 > after:

@@ -1,7 +1,7 @@
-"""What a worker records for its successor about streams: the request of each, and how far it has come.
+"""A worker's record of its streams for its successor: the request of each, and how far it has come.
 
-It is in memory that the front keeps open and never reads, so that it outlives a worker that dies at any moment. First
-comes a page that tells the next number of a stream, then slots of one size, one for each stream.
+It lies in memory that the front holds open and never reads, so it outlives a worker that dies at any moment. A page
+with the next number of a stream comes first, then slots of one size, one for each stream.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SLOT = 16384
 FREE, TAKEN = 0, 1
 NEXT = struct.Struct("<q")
 STATE = struct.Struct("<II")
-"""Whether a slot is taken, and the length of the text with the stream's request."""
+"""Whether a slot is taken, and the length of the text of the stream's request."""
 PROGRESS = struct.Struct("<18q2d")
 ABOUT = 512
-"""Where that text begins."""
+"""The start of this text in its slot."""
 
 
 class Progress(NamedTuple):
@@ -30,9 +30,9 @@ class Progress(NamedTuple):
     number: int
     """The stream's own."""
     first: int = 0
-    """The first frame that has no answer yet, or will have none."""
+    """The first frame that has no answer yet, or will get none: a successor of a file goes on with it."""
     entered: int = 0
-    """The number behind that of the last frame that went into the graph."""
+    """The number after the last frame that went into the graph."""
     underway: int = 0
     """Frames that are in the graph."""
     decoded: int = 0
@@ -77,11 +77,11 @@ class Entry:
 
 
 class Ledger:
-    """All slots of a memory file, which is closed for it. Thread-safe."""
+    """All slots of a memory file. It closes the file once it is mapped. Thread-safe."""
 
     def __init__(self, file: int) -> None:
         self._memory = mmap.mmap(file, os.fstat(file).st_size)
-        # What the script starts must not inherit it.
+        # The mapping stays. Processes that the script starts must not inherit the file.
         os.close(file)
         self._lock = threading.Lock()
 
@@ -93,7 +93,7 @@ class Ledger:
             return int(number)
 
     def claim(self, about: Dict[str, Any], progress: Progress) -> Optional[Entry]:
-        """A slot for a stream; None when all are taken or the text is too long: then it is not remembered."""
+        """A slot for a stream; None when all are taken or the text is too long: then no successor knows it."""
         text = json.dumps(about).encode()
         with self._lock:
             for start in self._starts():
@@ -101,7 +101,7 @@ class Ledger:
                     entry = Entry(self._memory, start, about)
                     self._memory[start + ABOUT : start + ABOUT + len(text)] = text
                     entry.write(progress)
-                    # Last, so that a slot that is taken is whole.
+                    # Last: the process may die at any moment, and a slot that is taken must be whole.
                     STATE.pack_into(self._memory, start, TAKEN, len(text))
                     return entry
         return None

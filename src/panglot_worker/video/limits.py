@@ -1,4 +1,4 @@
-"""What bounds a video, and which videos may be named."""
+"""The bounds of a video, and which videos may be named."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SourceRules(NamedTuple):
     """Otherwise the one folder whose files may be named; without it none may."""
     url_allow: Sequence[str] = ()
     folder: str = ""
-    """Where a path is looked for that leads to nothing from the working folder."""
+    """The folder in which a path is looked for when the working folder has no such file."""
     linked: bool = False
     """Files there may have several names: a node stores the files that a front has sent as links."""
     cameras: bool = True
@@ -47,9 +47,9 @@ def limits_of(settings: Dict[str, Any]) -> VideoLimits:
 
 
 def rules_for_clients(settings: Dict[str, Any]) -> SourceRules:
-    """What a request may name: files below `uri_root`, and cameras where that was said, however near its client is.
+    """The sources that a request may name: files below `uri_root`, and cameras where a setting allows it.
 
-    A server on loopback is no closer to its clients than the proxy before it lets them be.
+    The address of the client plays no part: behind a proxy, every client comes from loopback.
     """
     root, allowed = str(settings.get("uri_root", "")), settings.get("url_allow", ())
     cameras, linked = bool(settings.get("cameras", False)), bool(settings.get("sent"))
@@ -57,5 +57,5 @@ def rules_for_clients(settings: Dict[str, Any]) -> SourceRules:
 
 
 def rules_for_graphs(settings: Dict[str, Any], folder: str) -> SourceRules:
-    """What a graph file in `folder` may name: everything, because the file belongs to the server's operator."""
+    """The sources that a graph file in `folder` may name: all, because the file belongs to the server's operator."""
     return SourceRules(url_allow=settings.get("url_allow", ()), folder=folder)

@@ -1,9 +1,9 @@
 """The memory in which frames cross from a decoder to its worker: a page of marks, then slots of one size.
 
-A slot's mark says whose it is, and only its owner writes to the slot or its mark: the decoder while it is FREE, the
-worker while it is TAKEN. The decoder fills a free slot, marks it taken and tells the worker, in this order; the worker
-marks it free when nothing refers to the frame any more. No lock is needed, since neither writes what the other owns.
-The file is sparse: a slot costs as much as the largest frame put in it.
+A slot's mark tells its owner, and only the owner writes to the slot or its mark: the decoder while it is FREE, the
+worker while it is TAKEN. The decoder fills a free slot, marks it taken and tells the worker, in this order. The worker
+marks it free when nothing refers to the frame any more. No lock is needed, since neither process writes to slots of the
+other. The file is sparse: a slot costs as much memory as the largest frame that was put in it.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ NO_ROOT = "files of the server may be named only below the folder of --uri-root,
 
 
 def open_file(path: str, rules: SourceRules) -> int:
-    """A descriptor of a plain file. Raises AddressRefused, in the same words for the forbidden and the missing."""
+    """A descriptor of a plain file. Raises AddressRefused, in the same words for forbidden and for missing files."""
     try:
         file = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
     except (OSError, ValueError):
         raise AddressRefused(MISSING) from None
-    # Of the open file, not of the path: somebody may replace what the path leads to meanwhile.
+    # Of the open file, not of the path, which may lead to another file by now.
     about = os.fstat(file)
     # A hard link may lead to a file outside of the folder, and no path tells it.
     if not stat.S_ISREG(about.st_mode) or (about.st_nlink != 1 and not (rules.any_file or rules.linked)):

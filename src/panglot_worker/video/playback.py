@@ -1,4 +1,4 @@
-"""One stream from start to end: its decoders one after the other, its retries, and what is known of it."""
+"""One stream from start to end: its decoders one after the other, its retries, and its state."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WAITING = 2
 """How many frames may wait between the decoder and their user."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 RETRIED = ("dropped", "stalled", "crashed", "unreachable")
-"""Ends of a live source after which it is tried again."""
+"""Reasons for the end of a live source after which it is opened again."""
 
 
 class PlaybackOptions(NamedTuple):
-    """How a stream is played: which frames, what happens to those that nobody takes in time, when it is retried."""
+    """How a stream is played: which frames, whether late frames are dropped, and when it is opened again."""
 
     sampling: Sampling = Sampling()
     drop: str = BLOCK
@@ -33,7 +33,7 @@ class Before(NamedTuple):
     """How far a stream had come in a worker before this one."""
 
     first: int = 0
-    """The frame of a file to go on with."""
+    """The number of the frame at which a file goes on."""
     decoded: int = 0
     dropped: int = 0
     reconnects: int = 0
@@ -69,7 +69,7 @@ class Playback:
         self.error = ""
         self.reason = ""
         self.detail = ""
-        """`reason` is a word for the error; `detail` tells more of it, for the log alone."""
+        """`reason` is one word for the error; `detail` is more text about it, for the log alone."""
         self.decoded = before.decoded
         self.dropped = before.dropped
         self.reconnects = before.reconnects
@@ -84,7 +84,7 @@ class Playback:
         self._exhausted = False
         self._failures = 0
         self._ever = before.live
-        """Whether the source could be opened once."""
+        """Whether the source was opened successfully before."""
 
     # From outside
 
@@ -112,7 +112,7 @@ class Playback:
     # Its thread
 
     def run(self) -> None:
-        """Play until the stream is over, then say in `state` and `error` how it ended."""
+        """Play until the stream is over. `state` and `error` then tell how it ended."""
         feeder = threading.Thread(target=self._feed, name="feed", daemon=True)
         feeder.start()
         try:
@@ -126,6 +126,7 @@ class Playback:
             # The frames that wait are delivered before the stream counts as over.
             feeder.join()
             self.source.close()
+        # `error` before `state`: a reader that sees the stream is over finds the reason.
         self.error = error
         self.state = STOPPED if self._stopping.is_set() else state
         self._opened.set()
@@ -167,24 +168,25 @@ class Playback:
                     self._opened.set()
                 if frame is not None:
                     self._put(frame._replace(number=offset + frame.number))
+                    # Otherwise this name would hold its slot of the decoder's memory while the next frame is awaited.
                     del frame
         except Ended as ended:
             self._note(decoder, earlier)
-            # Its frames hold this one, and with it the decoder's memory, until cycles are collected.
+            # The traceback holds this function's frame, and so the decoder's memory, until cycles are collected.
             return ended.with_traceback(None)
         finally:
             self._decoder = None
             decoder.close()
 
     def _note(self, decoder: DecoderProcess, earlier: int) -> int:
-        """Note how far a decoder is. Returns the number of its first frame: a live source goes on counting."""
+        """Note how far a decoder is. Returns the offset of its frame numbers: those of a live source go on."""
         self.live = self.live or decoder.live
         offset = earlier if self.live else 0
         self.decoded = max(self.decoded, offset + decoder.decoded)
         return offset
 
     def _limits_left(self) -> VideoLimits:
-        """A live source that was opened again has what is left of its time."""
+        """The limits, where a live source that is opened again has only the rest of its time."""
         if not self.limits.stream_seconds:
             return self.limits
         left = self.limits.stream_seconds - (time.monotonic() - self.began)
@@ -192,6 +194,7 @@ class Playback:
 
     def _put(self, frame: VideoFrame) -> None:
         with self._changed:
+            # With BLOCK the decoder waits instead, once it has no free slot.
             if len(self._waiting) >= WAITING and self.options.drop == OLDEST:
                 self._waiting.popleft()
                 self.dropped += 1

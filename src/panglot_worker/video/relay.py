@@ -1,7 +1,8 @@
 """Between FFmpeg and an RTSP server: the one connection it has, to the address that was checked.
 
-FFmpeg follows redirects of RTSP servers to wherever they lead. It is given the address of a relay in its own process
-instead, which knows the server, and ends the conversation where a redirect comes. All media travel on that connection.
+FFmpeg follows redirects of RTSP servers to any address. So it gets the address of a relay in its own process instead.
+The relay connects to the checked server, and ends the conversation when a redirect comes. All media travel on that one
+connection.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class BadAnswer(Exception):
 
 
 class Relay:
-    """A relay to one server, which it connects to at once. `url` is what FFmpeg is to open.
+    """A relay to one server. It connects to the server at once. FFmpeg opens `url`.
 
     Raises AddressRefused or OSError.
     """
@@ -47,7 +48,7 @@ class Relay:
         here = "127.0.0.1:%d" % self._listener.getsockname()[1]
         user = address.user + "@" if address.user else ""
         self.url = "rtsp://%s%s%s" % (user, here, address.target)
-        # A server that asks for a password signs the address as well: then it is left as it is.
+        # With a password, the client's proof covers the address too: changed here, the server would refuse it.
         self._spelt = (
             (b"", b"")
             if user
@@ -66,7 +67,7 @@ class Relay:
         except (OSError, BadAnswer):
             pass
         for sock in (client, self._server):
-            # Closing alone would wait for the thread that reads from it.
+            # Closing alone would not wake a thread that reads from the socket.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             sock.close()
@@ -96,7 +97,7 @@ class Relay:
                 continue
             head = first + self._head(source)
             status = STATUS.match(head)
-            # FFmpeg would connect to wherever a redirect leads, past the check of addresses.
+            # FFmpeg would follow the redirect past the check of addresses.
             if status is not None and status[1].startswith(b"3"):
                 raise BadAnswer("the server redirects")
             length = LENGTH.search(head)

@@ -1,5 +1,5 @@
-"""Makes what a client wrote into something a decoder can open: a file, a camera, or an address of http or rtsp, with or
-without TLS."""
+"""From the text of a client to a source that a decoder can open: a file, a camera, or an address of http or rtsp, with
+or without TLS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAMERA = re.compile(r"/dev/video[0-9]+")
 
 
 def find(text: str, rules: SourceRules) -> VideoSource:
-    """The source a text names. An address is checked without any connection; a file is opened.
+    """The source that a text names. An address is checked, without any connection; a file is opened.
 
     Raises AddressRefused.
     """

@@ -8,14 +8,14 @@ from typing import Any, Dict
 from panglot_worker.video.decoder_process import VideoSource
 
 SHOWN = "upload"
-"""What they are called in lists and logs."""
+"""Their name in lists and logs."""
 
 
 def uploaded(body: Any, settings: Dict[str, Any]) -> VideoSource:
     """The video that a client sent.
 
-    The front has it in a file, which it names in the body and removes when the request is answered. A front on another
-    machine sends the video itself.
+    The front stores it in a file; the body is the path of this file, and the front removes the file once the request
+    is answered. A front on another machine sends the video itself.
     """
     if not settings.get("videos_in_bodies"):
         return VideoSource("file", os.open(bytes(body), os.O_RDONLY | os.O_CLOEXEC), SHOWN)

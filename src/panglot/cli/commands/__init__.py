@@ -26,7 +26,7 @@ COMMANDS = {
     "package": "Write a Dockerfile and other files to deploy a package.",
     "completion": 'Complete words in your shell: eval "$(panglot completion)"',
 }
-"""What each command does. It is the function of its name, in the module of its name beside this one."""
+"""Each command with its purpose. A command is the function of its name, in the module of its name in this folder."""
 
 
 class Lazy(click.Group):
@@ -39,6 +39,7 @@ class Lazy(click.Group):
         if cmd_name in COMMANDS:
             command: click.Command = getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
             return command
+        # Only now: this looks up all dialects, which takes time.
         return _of_dialects().get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -103,7 +103,7 @@ def _loads(concurrency: str, rate: str) -> list[Load]:
 def opened_target(
     target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, timeout: float
 ) -> Iterator[tuple[BenchTarget, dict[str, Any]]]:
-    """A server that runs, or a package served until this is closed; and what is known of its model."""
+    """The target, a running server or a package that is served until this is closed; and facts about its model."""
     from panglot.inputs.addresses import is_address
     from panglot.tools.bench.target import running, served
     from panglot.tools.doctor import selftest
@@ -160,7 +160,7 @@ def _measure(aim: BenchTarget, name: str, loads: list[Load], options: Options, q
 
 
 def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench | None) -> int:
-    """Print what there is beside the table of loads, write the files that are wanted, and give the exit code."""
+    """Print everything besides the table of loads, write the files that were asked for, and return the exit code."""
     from panglot.tools.bench import autolog, figures, report_table
 
     if not done.levels:

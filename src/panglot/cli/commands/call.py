@@ -83,7 +83,7 @@ def _inputs(client: Client, words: tuple[str, ...]) -> list[Input]:
 
 
 def _call(client: Client, gathered: list[Input], concurrency: int, kind: str, follow: bool) -> int:
-    """Send all inputs and print what comes, in their order; the exit code."""
+    """Send all inputs, print the results in their order, and return the exit code."""
     from functools import partial
 
     from panglot.cli.commands.run import Bar
@@ -112,13 +112,15 @@ def _call(client: Client, gathered: list[Input], concurrency: int, kind: str, fo
 
 
 class FollowedJobs:
-    """The jobs of this command that have not ended: each has a line on the terminal with its progress."""
+    """The jobs of this command, each with its progress in a line on the terminal. Several threads use it."""
 
     def __init__(self, client: Client, bar: Bar) -> None:
         self.client = client
         self.bar = bar.bar
         self.going_on: set[str] = set()
+        """Jobs that have not ended, by id."""
         self.left = threading.Event()
+        """Set when the command is interrupted: the threads then leave their jobs."""
 
     def answer(self, entry: Given) -> CallAnswer:
         """Have an input run as a job, and wait for its end. Raises CallError."""
@@ -128,7 +130,7 @@ class FollowedJobs:
         self.going_on.add(job.id)
         line = self.bar.add_task(f"{entry.name}: queued", total=1.0)
         try:
-            # Not by its events: a thread that waits for one cannot be woken when the command is interrupted.
+            # Not by the job's events: a thread that reads them could not be woken when the command is interrupted.
             while not (state := job.state())["ended"]:
                 progress = state["progress"] or {}
                 said = f"{entry.name}: {progress.get('text') or state['state']}"
@@ -146,7 +148,7 @@ class FollowedJobs:
 
 
 def _one(ask: Callable[[Any], CallAnswer], entry: Input) -> RunResult:
-    """What came of one input; a failure is a result too."""
+    """The result of one input. A failure is a result too."""
     from panglot.client import CallError
     from panglot.terminal.text import counted
     from panglot.tools.run.inputs import UnreadableInput

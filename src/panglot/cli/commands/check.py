@@ -94,7 +94,7 @@ def _sides(
     inputs = gather(words[1:])
     left = _where(words[0], given, arguments, own["field"])
     if isinstance(left, tuple) and not right_given["python"]:
-        # `--python` may come from panglot.toml or a variable: the command line on the right uses the same interpreter.
+        # The interpreter of the left side, also one of panglot.toml or a variable: a command line on the right uses it.
         right_given["python"] = left[1].python
     pairs = ((words[0], left), (against, _other(against, inputs, right_given, arguments, own["field"])))
     warn(unknown(os.environ, all_settings(), {}))

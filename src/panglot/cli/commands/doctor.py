@@ -67,7 +67,7 @@ def show(report: Report) -> None:
 
 
 def add(table: Any, finding: Finding) -> None:
-    """Add a row for one finding, with its fix below it."""
+    """Add a row for a finding, with its fix in the next line."""
     from rich.text import Text
 
     from panglot.terminal.text import visible

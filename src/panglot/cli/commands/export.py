@@ -65,7 +65,7 @@ def _as_dict(exported: Exported) -> dict[str, Any]:
 
 
 def show(exported: Exported) -> None:
-    """Print what came of the export, for people."""
+    """Print the result of the export, for people."""
     from panglot.settings.units import show_size
 
     if exported.problem and not exported.models:

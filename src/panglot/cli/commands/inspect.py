@@ -26,7 +26,7 @@ from panglot.terminal.tables import Column
 from panglot.terminal.text import visible
 
 LINES = ("inputs", "returns", "routes", "pools", "install", "fixed_paths", "problems")
-"""Facts that are lists, in the order they are shown."""
+"""Facts that are lists, in the order in which they are shown."""
 
 
 @click.command(cls=OnPackage)
@@ -87,7 +87,7 @@ def _model_facts(plan: ServingPlan, model: ModelPlan) -> dict[str, Any]:
 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
-    """Everything that is known about the package, as JSON shows it."""
+    """All facts about the package, as JSON shows them."""
     contract = dialects.contract(package, resolved.settings)
     dialect = dialects.find(package.dialect)
     values = vars(resolved.settings) | {
@@ -128,7 +128,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
 
 
 def _curl_line(package: Package, resolved: Resolved, path: str) -> str:
-    """The line of curl that sends a request, as far as it can be known without running the script; else empty."""
+    """The line of curl that sends a request; empty where only running the script would tell one."""
     settings = resolved.settings
     base = f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     base = settings.host if settings.host.startswith(UNIX) else base
@@ -136,7 +136,7 @@ def _curl_line(package: Package, resolved: Resolved, path: str) -> str:
 
 
 def effective(settings: Settings) -> dict[str, str]:
-    """The values in force, in words, of settings that have no fixed default."""
+    """The values in force of some settings, in words: above all of settings without a fixed default."""
     host = settings.host
     address = host if host.startswith(UNIX) else f"{host}:{settings.port}"
     facts = {
@@ -165,7 +165,7 @@ def show(facts: dict[str, Any], show_all: bool, package: Package) -> None:
     for name in ("package", "dialect", "about", "docs", "entry", "docstring", "script", "config"):
         if facts[name]:
             top.add_row(f"[dim]{name}[/dim]", Text(visible(near(package.in_archive(str(facts[name]))), "\n")))
-    # A fact of the dialect may have the name of a line: it is shown unless the line has something to say.
+    # A fact of the dialect may have the name of one of these lines. It is shown where the line itself is empty.
     lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES if facts[name]}
     lines |= {word: [value] for word, value in facts["serves_with"].items()}
     for word, values in lines.items():
@@ -174,13 +174,13 @@ def show(facts: dict[str, Any], show_all: bool, package: Package) -> None:
             top.add_row(heading, Text(visible(near(package.in_archive(str(value))), "\n")))
     console.print(top)
     if facts["try"]:
-        # In one piece, to be copied.
+        # Not broken into lines, so that it can be copied.
         console.print(Text(f"\ntry: {visible(facts['try'])}"), soft_wrap=True)
     _show_settings(console, facts["settings"], show_all)
 
 
 def _show_settings(console: Any, settings: dict[str, Any], show_all: bool) -> None:
-    """Print the settings that somebody gave, or all."""
+    """Print the settings that differ from their defaults, or all settings."""
     from rich.text import Text
 
     given = {name: entry for name, entry in settings.items() if show_all or entry["source"] != "default"}

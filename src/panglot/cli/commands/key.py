@@ -38,7 +38,7 @@ def new(name: str, file: str, **limits: object) -> None:
         gap = "\n\n"
     # Raises StartError: what a server would refuse is not written.
     key_file.parse(known + gap + entry, file)
-    # First the file: a secret that no server knows is not shown.
+    # The file first: if it cannot be written, the secret is useless and is not shown.
     if file:
         _append(file, gap + entry)
     click.echo(secret)
@@ -49,7 +49,7 @@ def new(name: str, file: str, **limits: object) -> None:
 
 
 def _append(file: str, text: str) -> None:
-    """Add to a file, in one write: a server may read it at any moment. A new file is for its owner alone."""
+    """Add text to a file, in one write: a server may read it at any moment. Only its owner may read a new file."""
     from panglot.errors import StartError
 
     try:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from panglot.tools.scaffold import Choice
 
 SUGGESTED = "my_model"
-"""A name that no module of a platform has."""
+"""A name that no module of a platform has, because scripts of the new package import such modules."""
 
 
 class New(click.Command):
-    """Its help ends with what there is to write."""
+    """A command with the list of templates at the end of its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from panglot.tools.scaffold import words
@@ -61,7 +61,7 @@ def new(word: str, folder: Path | None, force: bool, kind: str, as_json: bool) -
 
 
 def _chosen(asks: bool) -> tuple[str, str]:
-    """The dialect and the kind that a person chooses from a list. Raises UsageError where nobody can be asked."""
+    """The dialect and the kind that a person chooses from a list. Raises UsageError without a terminal."""
     from panglot.terminal.keys import choose
     from panglot.tools.scaffold import choices, words
 
@@ -84,7 +84,7 @@ def _listed(words: list[str]) -> str:
 
 
 def _folder(asks: bool, dialect: str, kind: str) -> Path:
-    """The folder that a person names and, having seen the files, wants. Raises UsageError where nobody can be asked."""
+    """The folder that a person names, once the person has agreed to the files. Raises UsageError without a terminal."""
     from panglot.tools.scaffold import planned
 
     if not asks:

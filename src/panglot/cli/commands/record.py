@@ -87,6 +87,7 @@ def record(url: str, output: Path, host: str, port: int, **given: Any) -> None:
     try:
         _run(service, recorder, host, port, given["drain"])
     except StartError:
+        # The file is new and empty: the recorder has renamed an older recording of this name.
         recorder.close()
         output.unlink(missing_ok=True)
         raise
@@ -109,6 +110,7 @@ def _run(service: Upstream, recorder: Recorder, host: str, port: int, drain: flo
             f"listening on {where}, passing on to {service.address}, recording to {recorder.options.path}", err=True
         )
         await stop.wait()
+        # A second signal ends the wait for open requests.
         stop.clear()
         ending = asyncio.ensure_future(proxy.stop(drain))
         again = asyncio.ensure_future(stop.wait())

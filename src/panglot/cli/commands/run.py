@@ -101,7 +101,7 @@ def _save(path: Path, done: list[RunResult]) -> None:
 
 
 def _show_failure(done: list[RunResult]) -> None:
-    """The traceback of the first failure: the others are often the same."""
+    """Print the traceback of the first failure. Those of further failures are often the same."""
     from panglot.terminal.text import visible
 
     first = next((result for result in done if result.failed and result.traceback), None)
@@ -110,7 +110,7 @@ def _show_failure(done: list[RunResult]) -> None:
 
 
 class Bar:
-    """A bar on a terminal; nothing in a file."""
+    """A bar for the progress on a terminal. In a file there is none."""
 
     def __init__(self, total: int, name: str, begins_with: str = "loading") -> None:
         from rich.console import Console

@@ -45,7 +45,7 @@ def top(url: str, once: bool, as_json: bool) -> None:
 
 
 def _follow(server: RunningServer, url: str) -> None:
-    """Draw the figures anew each second until q or Ctrl-C. A server that goes away is waited for."""
+    """Draw the figures every second, until q or Ctrl-C. Where the server is gone, wait for it to come back."""
     from rich.live import Live
 
     from panglot.tools import top as figures
@@ -62,13 +62,13 @@ def _follow(server: RunningServer, url: str) -> None:
 
 
 def _is_ended(seconds: float) -> bool:
-    """Wait; whether a key that ends the command was pressed meanwhile."""
+    """Wait, and return whether a key was pressed that ends the command."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         if not sys.stdin.isatty():
             time.sleep(left)
         elif select.select([sys.stdin], [], [], left)[0]:
-            # Not by the buffer of the text file, which may hold keys that `select` does not see.
+            # Not by `sys.stdin.read`: `select` does not see keys that are already in its buffer.
             keys = os.read(sys.stdin.fileno(), 64)
             if not keys or any(key in keys for key in ENDING):
                 return True

@@ -51,7 +51,7 @@ def error_writer(settings: Settings) -> ErrorWriter:
     milliseconds = round(settings.timeout * 1000)
 
     def error(fault: Fault, request_id: str) -> ErrorAnswer:
-        """A fault as the platform's server answers it; it has no other form than `message`."""
+        """A fault in the only form that the platform's server has, `message`."""
         if fault.code == "timeout":
             return _answer(500, f"Scoring timeout after {milliseconds} ms")
         return _answer(fault.status, MESSAGES.get(fault.code, fault.message))
@@ -67,7 +67,7 @@ def _answer(status: int, message: str) -> ErrorAnswer:
 
 
 def health(model: Model, request: Request) -> Response:
-    """The answer to the platform's probes; on the platform nothing listened before the script was loaded."""
+    """The answer to the platform's probes. The platform's own server does not listen before the script is loaded."""
     if model.engine.state in states.SERVING:
         return Response("Healthy", headers=_version(model), media_type="text/html")
     body = json.dumps({"message": "the script is not loaded"})

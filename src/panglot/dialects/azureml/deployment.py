@@ -19,11 +19,11 @@ LINE = re.compile(r"^(?P<indent> *)(?:- +)?(?P<key>[\w$.-]+) *:(?: +(?P<value>[^
 
 @dataclass(frozen=True)
 class Deployment:
-    """What a deployment file says. Paths are absolute; what it does not say is empty."""
+    """The values of a deployment file. Paths are absolute; a value that the file does not have is empty."""
 
     file: Path
     line: int
-    """Where it names the script."""
+    """The line that names the script."""
     code: Path
     """The folder of the code, which modules are imported from."""
     script: Path
@@ -42,7 +42,7 @@ def in_folder(folder: Path) -> list[Deployment]:
 
 
 def read(file: Path) -> Deployment | None:
-    """What a YAML file says, if it is a deployment; None for others. Raises StartError."""
+    """The deployment in a YAML file; None for other files. Raises StartError."""
     text = content_if_any(file, LARGEST_CONFIGURATION)
     if not any(mark in text for mark in MARKS):
         return None
@@ -73,7 +73,7 @@ def read(file: Path) -> Deployment | None:
 
 
 def _table(file: Path, text: str) -> tuple[dict[str, Any], int]:
-    """The values, and the line of `scoring_script`; read line by line where placeholders make it no YAML."""
+    """The values, and the line of `scoring_script`. A file that placeholders make no YAML is read line by line."""
     try:
         parsed = yaml_file.parse(text, file)
     except StartError:
@@ -115,7 +115,7 @@ def _section(table: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _local(folder: Path, text: Any) -> Path | None:
-    """The file or folder of this machine that a text names: not one of a workspace or of the net."""
+    """The file or folder of this machine that a text names; None for a name of a workspace, and for an address."""
     if not isinstance(text, str) or not text or text.startswith("azureml:") or "://" in text or "{{" in text:
         return None
     path = (folder / text).resolve()

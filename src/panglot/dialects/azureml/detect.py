@@ -77,7 +77,7 @@ def _config(entry: Entry, path: Path) -> Path | None:
 
 
 def _import_folders(entry: Entry, known: variables.Variables) -> list[str]:
-    """What the platform has behind the environment on sys.path, beside the code's own folder."""
+    """The folders that the platform puts on sys.path behind the environment, besides the code's own folder."""
     source = known.get("AZUREML_SOURCE_DIRECTORY")
     return [str(entry.folder / source)] if source else []
 
@@ -94,7 +94,7 @@ def _environment(entry: Entry, known: variables.Variables, folder: Path) -> dict
 
 
 def _missing_model(entry: Entry, folder: Path) -> tuple[str, ...]:
-    """A warning for each path below the model's folder that the script names and that is not there."""
+    """A warning for each path below the model's folder that the script names, and the folder does not have."""
     wanted = dict.fromkeys(entries.joined_paths(entry.tree))
     return tuple(
         f"{entry.script.name} reads {path} below AZUREML_MODEL_DIR, and {folder} has no such thing; "
@@ -120,7 +120,7 @@ def _facts(entry: Entry, folder: Path) -> dict[str, list[str]]:
 
 
 def _installs(entry: Entry) -> tuple[tuple[str, ...], ...]:
-    """What the conda file of the deployment, or of the package, asks for."""
+    """The packages in the conda file of the deployment, or of the package."""
     named = entry.deployment.conda if entry.deployment is not None else None
     folders = dict.fromkeys((entry.folder, entry.root, entry.folder.parent))
     inside = [folder / name for folder in folders if folder.is_relative_to(entry.root) for name in CONDA]
@@ -151,7 +151,7 @@ def _links(entry: Entry, folder: Path) -> dict[str, Path]:
 
 
 def arrange(package: Package, settings: Settings) -> Package:
-    """The package with the model's folder that panglot.toml names; flags and variables were known before."""
+    """The package with the model's folder that panglot.toml names. `detect` has used flags and variables already."""
     if not settings.model_dir or settings.model_dir == package.options["model_dir"]:
         return package
     folder = os.path.abspath(settings.model_dir)

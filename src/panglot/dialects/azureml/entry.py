@@ -1,4 +1,4 @@
-"""Which file of a path is the scoring script, and what its text says. Nothing of it runs."""
+"""The scoring script of a path, and what its text says. The script does not run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from panglot_worker.files.package_files import content_if_any
 
 NAMES = ("score.py", "main.py", "scoring.py")
 FOLDERS = ("", "src", "code", "onlinescoring", "scoring", "online")
-"""Where repositories have their script, below the folder that is named."""
+"""The folders in which repositories have their script, from the folder that is served."""
 WORDS = re.compile(rb"AZUREML_MODEL_DIR|inference_schema|rawhttp|\bazureml")
 SCORING = re.compile(r"scor(e|ing).*\.py", re.IGNORECASE)
 BATCH_DRIVER = "batch_driver"
@@ -52,9 +52,9 @@ class Entry:
 
 
 def find(path: Path, named: str) -> Entry | None:
-    """The script at a path; `named` is the one that a setting or a variable names.
+    """The script at a path; `named` is its name by a setting or a variable.
 
-    Raises StartError where the path has a script that cannot be served, such as one of a batch endpoint.
+    Raises StartError for a script that cannot be served, such as a script of a batch endpoint.
     """
     if path.is_file():
         return _file(path)
@@ -69,6 +69,7 @@ def find(path: Path, named: str) -> Entry | None:
         entry = _in_folder(folder, path) if folder.is_dir() else None
         if entry is not None:
             return entry
+    # Only to refuse it, by a sentence that tells why: `_entry` raises.
     for driver in sorted(path.glob(f"{BATCH_DRIVER}*.py")):
         _entry(driver, path, path)
     return None
@@ -135,7 +136,7 @@ def _entry(
     deployment: Deployment | None = None,
     certain: bool = False,
 ) -> Entry | None:
-    """The script as the package's entry, if it is one. `certain`: something names it, so it must be one."""
+    """The entry of a package, if a script is one. `certain`: the script is named somewhere, so it must be one."""
     is_scoring = SCORING.match(script.name) is not None
     word = WORDS.search(content_if_any(script))
     if not (certain or is_scoring or word or script.name.startswith(BATCH_DRIVER)):
@@ -145,7 +146,7 @@ def _entry(
     both = {"init", "run"}
     missing = sorted(both - defined.keys() - bound_elsewhere(tree).keys())
     if missing:
-        # Without such signs the file may belong to another dialect, which gets its chance.
+        # Without such signs the file may belong to another dialect.
         if certain or (is_scoring and word is not None and len(missing) == 1):
             raise _incomplete(script, missing[0], defined)
         return None
@@ -170,7 +171,7 @@ def _incomplete(script: Path, missing: str, defined: dict[str, Function]) -> Sta
 
 
 def _check_run(entry: Entry) -> None:
-    """Raises StartError where the platform refuses the signature, and for scripts of batch endpoints."""
+    """Raise StartError for a signature that the platform refuses, and for a script of a batch endpoint."""
     run = entry.run
     if run is None:
         return
@@ -180,7 +181,7 @@ def _check_run(entry: Entry) -> None:
     if is_batch(entry, inputs[0] if inputs else ""):
         raise batch_refusal(entry.script, run.lineno)
     if _decorators(run) - {"input_schema", "output_schema", "rawhttp"}:
-        # What another decorator makes of it shows when the script is imported.
+        # Another decorator may change the signature: only the import of the script will tell.
         return
     if isinstance(run, ast.AsyncFunctionDef):
         problem = "run() is async, and the platform calls it without awaiting it"
@@ -200,7 +201,7 @@ def _check_run(entry: Entry) -> None:
 
 
 def is_batch(entry: Entry, first: str) -> bool:
-    """Whether `run` is that of a batch endpoint: it goes through a list of files, where online scripts get a text."""
+    """Whether `run` belongs to a batch endpoint: it loops over its argument, a list of files. Online it gets a text."""
     if entry.script.name.startswith(BATCH_DRIVER) or first in ("mini_batch", "minibatch", "mini_batch_files"):
         return True
     run = entry.run
@@ -236,7 +237,7 @@ def _last_name(node: ast.expr) -> str:
 
 
 def joined_paths(tree: ast.Module) -> Iterator[str]:
-    """The paths below AZUREML_MODEL_DIR that a script names: the texts of each `os.path.join` with it, or with `/`."""
+    """The paths below AZUREML_MODEL_DIR that a script names by plain texts, with `os.path.join` or with `/`."""
     names = {
         target.id
         for node in ast.walk(tree)
@@ -254,7 +255,7 @@ def joined_paths(tree: ast.Module) -> Iterator[str]:
 
 
 def _is_model_dir(node: ast.expr, names: set[str]) -> bool:
-    """Whether an expression is the variable AZUREML_MODEL_DIR, however it is read, or a name that holds it."""
+    """Whether an expression reads the variable AZUREML_MODEL_DIR, in any way, or is a name with its value."""
     if isinstance(node, ast.Name):
         return node.id in names
     if isinstance(node, ast.Call):

@@ -13,7 +13,7 @@ MODELS = ("model", "models")
 
 
 def choose(entry: Entry, named: str) -> tuple[Path, str]:
-    """The folder, and why it is this one. `named` is what a setting or a variable names.
+    """The folder, and the reason for it. `named` is its path by a setting or a variable.
 
     On the platform the variable names the folder that contains the registered file or folder. Where a script joins a
     path to it, the first candidate that has this path wins.
@@ -38,7 +38,7 @@ def _first_with(entry: Entry, candidates: list[Path]) -> Path:
 
 
 def _candidates(entry: Entry) -> Iterator[Path]:
-    """The folders that may be meant, the likeliest first: those that contain `model` or `models`."""
+    """The folders that may be meant, the likeliest first: folders that contain `model` or `models`."""
     around = list(dict.fromkeys((entry.folder, entry.script.parent, entry.root)))
     if entry.folder.name in ("src", "code", "onlinescoring", "scoring", "online"):
         around.append(entry.folder.parent)

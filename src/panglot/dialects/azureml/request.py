@@ -5,11 +5,11 @@ from __future__ import annotations
 from panglot.inputs.base import JSON, About, Base64, ClientRequest, Form, Given, Json, Whole, form_of
 
 FIELD = "data"
-"""What samples of the platform call the input of a script."""
+"""The name of the input in the platform's samples."""
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """A JSON value as it is; a file as the whole body of a raw script, else in base64 where the example has a text."""
+    """JSON unchanged; a file as the whole body for a raw script, else in base64 in the field that holds a text."""
     is_raw = about.options.get("raw") or (about.api and JSON not in about.api.get("request_types", ()))
     if given.file is None:
         form = form_of(given.value) if is_raw else None

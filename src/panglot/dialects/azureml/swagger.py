@@ -18,7 +18,7 @@ Object = dict[str, Any]
 VERSIONS = {"2": ("2", "2.0"), "3": ("3", "3.0"), "3.1": ("3.1",)}
 """The versions of Swagger, each by the names it has in a query."""
 OWN_FILES = {"2": ("swagger.json", "swagger2.json"), "3": ("swagger3.json",), "3.1": ("swagger3.1.json",)}
-"""Files of a package that win over what is made here."""
+"""Files of a package that win over the documents made here."""
 FAILED = {"x-ms-run-function-failed": "False"}
 
 
@@ -44,7 +44,7 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def document(model: Model, version: str) -> Object | None:
-    """The package's own document, or one made from the decorators; None where they do not fit this version."""
+    """The package's own document, or a document made from the decorators; None where they do not fit this version."""
     for name in OWN_FILES[version]:
         try:
             own = json_value(model.package.folder / name)

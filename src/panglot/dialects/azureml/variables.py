@@ -1,4 +1,4 @@
-"""What the platform's variables, its config.json and a deployment say about how a script is served."""
+"""How a script is served, by the platform's variables, its config.json and a deployment."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ KNOWN = frozenset({
     "AML_APP_INSIGHTS_KEY", "AML_MODEL_DC_STORAGE_ENABLED", "APP_INSIGHTS_LOG_RESPONSE_ENABLED", "AML_CORS_ORIGINS",
     "AZUREML_MODEL_DIR", "HOSTNAME", "AZUREML_DEBUG_PORT", "WORKER_COUNT", "WORKER_TIMEOUT", "WORKER_PRELOAD",
 })  # fmt: skip
-"""What the platform's config.json may say."""
+"""The keys that the platform's config.json may have."""
 WITHOUT_EFFECT = {
     "AML_APP_INSIGHTS_ENABLED": "Panglot has /metrics and --otel instead",
     "AZUREML_DEBUG_PORT": "use --inline and breakpoint()",
     # Spelt as the platform spells it.
     "SEPERATE_HEALTH_ENDPOINT": "GET / is answered at the server's own port",
 }
-"""Variables of the platform that change nothing here, with what does."""
+"""Variables of the platform without an effect here, with the means that Panglot has instead."""
 NO = ("", "false", "0", "no")
 VERSION = "azmlinfsrv/1.5.1"
-"""The server whose answers are given, as it names itself."""
+"""The platform's server that is reproduced here, by the name that it gives itself."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Variables:
 
 
 def read(entry: Entry, environ: Mapping[str, str]) -> Variables:
-    """What the environment, a config.json and a deployment say about the script."""
+    """The variables of the environment, of a config.json and of a deployment."""
     known = Variables()
     for file in _config_files(entry, environ):
         table = _config(file)
@@ -89,7 +89,7 @@ def _config_files(entry: Entry, environ: Mapping[str, str]) -> list[Path]:
 
 
 def _config(file: Path) -> dict[str, Any] | None:
-    """The platform's keys of a config.json; None where it is no such file, as a model's own config.json."""
+    """The values of a config.json; None for a file of another kind, such as a model's own config.json."""
     try:
         table = json_value(file)
     except (OSError, UnreadableFile):
@@ -120,7 +120,7 @@ def defaults(known: Variables, entry: Entry) -> dict[str, Any]:
 
 
 def options(known: Variables) -> dict[str, Any]:
-    """What the worker and the pages need to know."""
+    """The options that the worker and the pages need."""
     shown = os.environ.get("SERVER_VERSION_LOG_RESPONSE_ENABLED", "true").lower() == "true"
     return {
         "server_version": VERSION if shown else "",

@@ -1,4 +1,4 @@
-"""A TorchScript file in a repository of Triton: its config.pbtxt says what it takes, by position."""
+"""A TorchScript file in a repository of Triton: its config.pbtxt lists the inputs by position."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from panglot.packages.config_pbtxt import triton_config
 from panglot.packages.model_folder import CONFIG
 
 INDEX = re.compile(r".*__(\d+)")
-"""Triton's names for what has none: INPUT__0, OUTPUT__1."""
+"""Triton's names for tensors without names: INPUT__0, OUTPUT__1."""
 
 
 class ConfiguredTensors(NamedTuple):
-    """Inputs in the order the module takes them, and the names of what it gives, each with its index."""
+    """Inputs in the order in which the module takes them, and the name of each output, with its index."""
 
     inputs: list[dict[str, Any]]
     outputs: list[tuple[int, str]]
 
 
 def read(model: Path) -> ConfiguredTensors:
-    """What the configuration of a model says; nothing where there is none. Raises StartError."""
+    """The tensors in the configuration of a model; none where there is no configuration. Raises StartError."""
     folders = (model.parent, model.parent.parent) if model.parent.name.isdigit() else (model.parent,)
     path = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
     if path is None:
@@ -34,6 +34,6 @@ def read(model: Path) -> ConfiguredTensors:
 
 
 def _indexes(tensors: list[dict[str, Any]]) -> list[int]:
-    """Where each stands: as its name says, or as they are listed."""
+    """The position of each tensor: by its name where all names have one, else as they are listed."""
     matches = [INDEX.fullmatch(tensor["name"]) for tensor in tensors]
     return [int(match[1]) if match is not None and all(matches) else at for at, match in enumerate(matches)]

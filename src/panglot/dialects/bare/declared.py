@@ -1,4 +1,4 @@
-"""`[[inputs]]` of a panglot.toml: what a file does not say about its inputs, and how pictures become numbers."""
+"""`[[inputs]]` of a panglot.toml: facts about inputs that are not in the model file, and how images become numbers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ KEYS = {
     "std": "a list of numbers other than 0, one for each colour",
     "colours": "rgb, bgr or grey",
 }
-"""Every key of the table, and what it must be."""
+"""Every key of the table, with its kind in words."""
 EXAMPLE = 'inputs = [{ name = "x", datatype = "FP32", shape = [-1, 4] }]'
 
 
 def read(config: Path | None, kind: str, model: Path, configured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The declared inputs, or else those configured. Raises StartError for wrong ones, and where some are needed."""
+    """The declared inputs, else the configured ones. Raises StartError for wrong ones, and where inputs are missing."""
     file = tomlfile.read(config) if config is not None else None
     inputs: Any = file.table.get(TABLE, []) if file is not None else []
     if file is not None:

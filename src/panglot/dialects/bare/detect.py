@@ -14,7 +14,7 @@ LOOKS_FOR = (
     "a SavedModel, or a Paddle model with its .pdiparams"
 )
 YIELDS = True
-"""A model file beside another dialect's script, or beside its configuration, is the weights of that script."""
+"""A model file beside the script or configuration of another dialect holds the weights of that script."""
 ENTRIES = ("Model", "predict", "predict_batch")
 KINDS = {
     "onnx": ("ONNX", "onnxruntime"),
@@ -26,7 +26,7 @@ KINDS = {
     "xgboost": ("XGBoost", "xgboost"),
     "lightgbm": ("LightGBM", "lightgbm"),
 }
-"""What each kind is called, and what runs it."""
+"""The name of each kind, and the library that runs it."""
 PICKLED = "loading a pickle runs whatever code is in it: serve only files whose origin you trust"
 
 
@@ -75,7 +75,7 @@ def _only(folder: Path) -> files.Found | None:
 
 
 def _is_script(script: Path) -> bool:
-    """Whether a file may be a script to serve; an unreadable one may be, and is reported as such."""
+    """Whether a file may be a script to serve. An unreadable file may be: then another dialect says what is wrong."""
     if script.name == "model.py":
         return True
     try:

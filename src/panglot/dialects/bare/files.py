@@ -27,24 +27,24 @@ ENDINGS = {
     ".lgb": "lightgbm",
     ".txt": "lightgbm",
 }
-"""The kind of a file by its ending; `kind_of` looks at the contents of those that may be anything."""
+"""The kind of a file by its ending. Files of any kind may end in .json or .txt: `kind_of` looks at their contents."""
 PROGRAMS = (".json", ".pdmodel")
 SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 TRITONS = ".savedmodel"
-"""How a folder that is a SavedModel is called in Triton's repositories."""
+"""The ending of a SavedModel's folder in Triton's repositories."""
 FOREIGN = {
     ".plan": "a TensorRT engine", ".engine": "a TensorRT engine", ".graphdef": "a frozen graph of TensorFlow 1",
     ".xml": "an OpenVINO model", ".tflite": "a TensorFlow Lite model", ".gguf": "a model of llama.cpp",
     ".safetensors": "weights without a model", ".h5": "a Keras model", ".keras": "a Keras model",
 }  # fmt: skip
-"""Models that no runtime here takes as they are."""
+"""Models that no runtime of this dialect loads."""
 OF_XGBOOST = (b'{"learner"', b'{"version"', b"{L", b"binf")
 OF_LIGHTGBM = b"tree\n"
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model: what it is named by, its kind as the worker knows it, and a second file of formats that have two."""
+    """A model: the path that names it, its kind in the worker's words, and a second file where its format has two."""
 
     path: Path
     kind: str
@@ -104,7 +104,7 @@ def kind_of(path: Path) -> str:
 
 
 def _paddle(path: Path) -> Found | None:
-    """The model whose program or parameters a file is. A program without parameters beside it may have none."""
+    """The model that a program, or its parameters, belongs to. A program may have no parameters."""
     if path.suffix not in (*PROGRAMS, PARAMETERS):
         return None
     parameters = path.with_suffix(PARAMETERS)
@@ -115,7 +115,7 @@ def _paddle(path: Path) -> Found | None:
 
 
 def check(path: Path, kind: str) -> None:
-    """Raise StartError for a file that is known not to work before anything loads it."""
+    """Raise StartError for a file that surely cannot be loaded: empty, a pointer of Git LFS, or a broken archive."""
     start = beginning(path, 64)
     if not start:
         raise StartError("the file is empty", file=str(path), fix="copy or export it again")

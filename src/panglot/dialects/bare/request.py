@@ -1,4 +1,4 @@
-"""How an input becomes a request: JSON as it is, a picture or an array (.npy) as the whole body."""
+"""How an input becomes a request: JSON unchanged, a picture or an array (.npy) as the whole body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that only model files have: none, but a table of their panglot.toml."""
+"""Model files have no settings of their own, but a table of panglot.toml."""
 
 from __future__ import annotations
 

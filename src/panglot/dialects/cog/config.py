@@ -30,7 +30,7 @@ class Config:
 
     @property
     def entry(self) -> tuple[str, str]:
-        """The file and the class or function in it, which may be left out. Raises StartError."""
+        """The file, and the name of a class or function in it, or an empty name. Raises StartError."""
         return self._named(self.key, FORM)
 
     @property
@@ -73,12 +73,12 @@ class Config:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What pip would install into the image."""
+        """The packages that pip would install into the image."""
         listed = self.section("build").get("python_packages")
         return tuple(str(entry) for entry in listed) if isinstance(listed, list) else ()
 
     def hints(self) -> Iterator[str]:
-        """One line for each thing that its image would have."""
+        """A line for each thing that the image of the platform has, and this machine may lack."""
         build = self.section("build")
         listed = build.get("system_packages")
         if isinstance(listed, list) and listed:

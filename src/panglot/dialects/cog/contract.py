@@ -34,7 +34,7 @@ ONE = "/predictions/{prediction_id}"
 TRAININGS = "/trainings"
 FIELDS = ("id", "input", "webhook", "webhook_events_filter")
 OPENAPI = "application/vnd.oai.openapi+json"
-"""What Panglot's own pages accept: they get the document that is there on every server."""
+"""The type that Panglot's own pages accept: they get Panglot's document, and other clients get Cog's."""
 OTHER_ID = "other_id"
 """The code of a fault that concerns the id of a prediction."""
 RETAIN, RETAIN_ANSWERED = 600.0, 60.0
@@ -44,11 +44,11 @@ EVENTS = {
     "start": ("started",), "output": ("output",), "logs": ("logs",),
     "completed": ("completed", "failed", "cancelled", "expired"),
 }  # fmt: skip
-"""The platform's events of webhooks, and ours that each stands for."""
+"""The platform's events of webhooks, each with the events of Panglot that it stands for."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """The routes of Cog's server; those of Replicate below /v1. Raises StartError."""
+    """The routes of Cog's server, and below /v1 the routes of Replicate. Raises StartError."""
     address = str(getattr(settings, "upload_url", ""))
     if address and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname):
         raise StartError(f"upload_url {address!r} is no address", fix="--upload-url https://HOST/FOLDER/")
@@ -64,6 +64,7 @@ def contract(package: Package, settings: Settings) -> Contract:
     created_job = JobRoute(
         True, FIELDS, created, accepted=replicate.accepted, ended=replicate.ended, webhook=replicate.webhook
     )
+    # Most predictions have neither field. Then the front need not read their bodies to know that they are no jobs.
     usual = dataclasses.replace(job, usual=JobOptions(is_job=False), unusual=("id", "webhook"))
     routes = [
         InferRoute(PREDICTIONS, PREDICTIONS, job=usual),
@@ -97,10 +98,10 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 class Given(NamedTuple):
-    """What the fields of a request say about its job."""
+    """The values that a request's fields give its job."""
 
     own: dict[str, Any]
-    """What the dialect stores of the inputs."""
+    """The inputs as the dialect stores them."""
     webhook: Webhook | None
 
 
@@ -112,9 +113,11 @@ def read_fields(secrets: tuple[str, ...] | None, throttle: float, fields: Mappin
 
 
 def options(read: ReadFields, kind: str, request: JobRequest) -> JobOptions:
-    """A prediction is a job where it has an id, by which it can be cancelled; where its client does not wait; and
-    where somebody is called back. All others, and those whose events are read, are ordinary calls. Raises
-    RouteRefused."""
+    """How a request becomes a job: if it has an id, if it has a webhook, or if its client does not wait for the answer.
+
+    All other predictions are ordinary calls, and so is every prediction whose client reads events. Raises
+    RouteRefused.
+    """
     name = request.path_values.get("prediction_id") or request.fields.get("id")
     given_own, webhook = read(request.fields)
     reads_events = "text/event-stream" in request.headers.get("accept", "")
@@ -139,7 +142,7 @@ def options(read: ReadFields, kind: str, request: JobRequest) -> JobOptions:
 
 
 def created_options(read: ReadFields, request: JobRequest) -> JobOptions:
-    """A prediction of Replicate's API is always a job; `Prefer: wait` waits for its end. Raises RouteRefused."""
+    """How a request of Replicate's API becomes a job: always. `Prefer: wait` waits for its end. Raises RouteRefused."""
     wait = request.wait
     if wait is None and "wait" in request.headers.get("prefer", "").replace(" ", "").split(","):
         wait = replicate.LONGEST_WAIT
@@ -154,9 +157,9 @@ def created_options(read: ReadFields, request: JobRequest) -> JobOptions:
 
 
 def _input(secrets: tuple[str, ...] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs, which answers before the end show, without secrets; large ones are shown by the answer itself alone.
+    """The inputs without secrets, for answers before the prediction has ended. Large ones are in its last answer alone.
 
-    Where nobody knows before the script runs which ones are secrets, none is shown.
+    Where only running the script would tell which inputs are secrets, there are none.
     """
     given = fields.get("input")
     if given is TOO_LONG or not isinstance(given, dict) or secrets is None:
@@ -165,7 +168,7 @@ def _input(secrets: tuple[str, ...] | None, fields: Mapping[str, Any]) -> dict[s
 
 
 def _webhook(fields: Mapping[str, Any], throttle: float) -> Webhook | None:
-    """Whom to call back, and of what: of all that the platform tells, unless the request chooses."""
+    """The webhook of a request, with the events that it chooses; without a choice, with all events of the platform."""
     url, events = fields.get("webhook"), fields.get("webhook_events_filter")
     if not isinstance(url, str) or not url:
         return None

@@ -54,7 +54,7 @@ def _without_config(folder: Path) -> PredictorCode | None:
 
 
 def _seconds(given: str) -> float:
-    """Raises StartError for what is no number."""
+    """The seconds in a text, 0.5 without one. Raises StartError for a text that is no number."""
     try:
         seconds = float(given or 0.5)
     except ValueError:
@@ -84,8 +84,8 @@ def _package(folder: Path, code: PredictorCode, config: Config | None) -> Packag
         reasons=(f"{shown}:{code.line} defines {code.name}", *named),
         problems=tuple(config.hints()) if config is not None else (),
         config=file if (file := folder / "panglot.toml").is_file() else None,
-        # The platform's answers hold no NaN: a prediction with one fails. Its inputs are videos as well as pictures. It
-        # raises CancelationException in a prediction that is cancelled, or whose client has left.
+        # As on the platform: a prediction with a NaN in its answer fails; inputs may be videos, which are large; and a
+        # prediction that is cancelled, or that its client has left, is interrupted by a CancelationException.
         defaults={"nan": "error", "fetch_bytes": FETCH_BYTES, "on_leave": "interrupt"},
         options={
             "class": code.name,

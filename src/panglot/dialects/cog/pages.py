@@ -1,4 +1,4 @@
-"""Pages of Cog's server: what it is, its health, its document, and cancelling."""
+"""Pages of Cog's server: its paths, its health, its document, and cancelling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from panglot.web.models import Model
 from panglot_worker.line import wire
 
 VERSION = "0.23.1"
-"""The version of Cog whose behaviour this is."""
+"""The version of Cog that is reproduced here."""
 HEALTH = "/health-check"
 READY, BUSY, UNHEALTHY = "READY", "BUSY", "UNHEALTHY"
 PATIENCE = 5.0
@@ -27,7 +27,7 @@ TOO_SLOW = "Healthcheck failed: user-defined healthcheck timed out after 5.0 sec
 
 
 def root(model: Model, request: Request) -> Response:
-    """Where everything is, as the original tells it; the server is not shut down by a request."""
+    """All paths, as the original lists them, but for /shutdown: no request ends this server."""
     prediction = "/predictions/{prediction_id}"
     training = "/trainings/{training_id}"
     trains = {
@@ -59,7 +59,7 @@ async def health_check(model: Model, request: Request) -> Response:
 
 
 async def _status(model: Model) -> str:
-    """What the server knows without the script. A model that sleeps takes predictions: the first one wakes it."""
+    """The status without a call of the script. A model that sleeps is READY: the first prediction wakes it."""
     named = {states.READY: READY, states.ASLEEP: READY, states.DRAINING: "DEFUNCT"}
     status = named.get(model.engine.state, "STARTING")
     ready = [worker for worker in await model.workers() if worker["state"] == "ready"]
@@ -68,15 +68,17 @@ async def _status(model: Model) -> str:
 
 
 async def _own_status(model: Model) -> tuple[str, str]:
-    """What the script's own check says, and why it is not well."""
+    """The status by the script's own check, and the reason where that fails."""
+    # A question would wake the model: health checks come all the time.
     if model.engine.state == states.ASLEEP:
         return READY, ""
     try:
         content = json.loads(await questions.ask(model, wire.Head(route=HEALTH.encode(), method=b"GET"), PATIENCE))
     except TimeoutError:
-        # No prediction has kept it waiting: a worker was free when it was asked.
+        # The check itself is too slow: a worker was free when the question was sent.
         return UNHEALTHY, TOO_SLOW
     except RouteRefused as refused:
+        # Looked up again: a prediction, or the end of the worker, may have come in between.
         status = await _status(model)
         return (status, "") if status != READY else (UNHEALTHY, f"Healthcheck failed: {refused.fault.message}")
     return str(content["status"]), str(content.get("user_healthcheck_error") or "")
@@ -90,7 +92,7 @@ def openapi(model: Model, request: Request) -> Response:
 
 
 async def cancel(model: Model, request: Request) -> Response:
-    """Cancel a prediction by the id that its client has chosen, or that it was given."""
+    """Cancel a prediction, by the id that its client has chosen or by the id of its job."""
     return await _cancelled(model, request, views.PREDICTION)
 
 
@@ -115,12 +117,12 @@ def own_jobs(model: Model, request: Request) -> ClientJobs:
 
 
 async def find(jobs: ClientJobs, name: str, kind: str = views.PREDICTION) -> JobState | None:
-    """The prediction or training of a name: of the client's choice, or the id of the job."""
+    """The prediction or training of a name: an id that its client has chosen, or the id of its job."""
     return await jobs.by_key(views.key(name, kind)) or await jobs.find(name)
 
 
 def platform(model: Model) -> dict[str, Any]:
-    """What the worker's half says for this one."""
+    """What the worker's half of the dialect has sent for this half."""
     return dict(model.api.get("platform") or {})
 
 

@@ -30,7 +30,7 @@ class PredictorCode:
 
 
 def by_base(script: Path) -> PredictorCode | None:
-    """The predictor of a script without cog.yaml: the last class over a base class of cog."""
+    """The predictor of a script without cog.yaml: the last class that derives from a base class of cog."""
     if b"cog" not in content_if_any(script):
         return None
     tree = parse(script)
@@ -60,7 +60,7 @@ def by_name(script: Path, name: str) -> PredictorCode:
 
 
 def _bases(tree: ast.Module) -> list[str]:
-    """What a script calls the base classes of cog."""
+    """The names that the base classes of cog have in a script."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -88,13 +88,13 @@ def _of_class(script: Path, node: ast.ClassDef) -> PredictorCode:
 
 
 def _secrets(function: Function) -> tuple[str, ...]:
-    """The arguments whose type is, or has, `Secret`."""
+    """The arguments with `Secret` in their type."""
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     return tuple(each.arg for each in arguments if each.annotation and "Secret" in ast.unparse(each.annotation))
 
 
 def _check(script: Path, name: str, method: Function) -> None:
-    """Refuse a method whose inputs have no names. Raises StartError."""
+    """Refuse a method with `*args` or `**kwargs`: inputs need names. Raises StartError."""
     for argument in (method.args.vararg, method.args.kwarg):
         if argument is not None:
             problem = f"{name}.{method.name} takes {argument.arg} by stars, which is no input"

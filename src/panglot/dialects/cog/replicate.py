@@ -20,7 +20,7 @@ JSON = b"application/json"
 
 
 def _more(job: Job) -> dict[str, Any]:
-    """What Replicate's predictions have besides those of Cog."""
+    """The fields that a prediction of Replicate has, and one of Cog does not."""
     at = f"{own_of(job).get('base', '')}/v1/predictions/{job.id}"
     urls = {"get": at, "cancel": f"{at}/cancel", "stream": f"{at}/stream"}
     return {"model": job.model, "version": "1", "urls": urls, "data_removed": False}
@@ -32,7 +32,7 @@ def accepted(state: JobState) -> PlatformAnswer:
 
 
 def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:
-    """201 however it ended; inputs that were refused are 422."""
+    """201 for every end, also for a failure. Inputs that were refused have their own status."""
     if answer is not None and 400 <= answer.status < 500 and state.job.error is None:
         return PlatformAnswer(answer.status, JSON, answer.body)
     return PlatformAnswer(201, JSON, views.body(state, answer, _more(state.job)))
@@ -46,7 +46,7 @@ def webhook(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
 
 
 async def show(model: Model, request: Request) -> Response:
-    """A prediction as it is now, with what it has yielded so far."""
+    """A prediction as it is now, with its outputs so far."""
     jobs = pages.own_jobs(model, request)
     state = await pages.find(jobs, request.path_params["id"])
     if state is None:

@@ -8,7 +8,7 @@ from panglot.inputs.base import About, Base64, ClientRequest, Given, Json, media
 
 FIELD = "image"
 COMPARED = ("output", "status")
-"""What of an answer counts where two are compared: ids and times are new with every prediction."""
+"""The keys that count where two answers are compared: ids and times are new with every prediction."""
 
 
 def make_request(about: About, given: Given) -> ClientRequest:

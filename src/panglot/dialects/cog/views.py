@@ -1,7 +1,7 @@
 """A prediction as clients see it.
 
-What the worker has stored is the whole prediction as JSON without its id, or events of which the last one has it. The
-id is put before it as bytes: outputs may have many megabytes, and the front never parses them.
+The stored answer of a worker is the prediction as JSON, without its id; or events, of which the last one has this JSON.
+The id is put before it as bytes: outputs may have many megabytes, and the front never parses them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from panglot.web.jobs.views import moment, own_of
 JSON = b"application/json"
 PREDICTION, TRAINING = KINDS = ("prediction", "training")
 OUTPUT, COMPLETED = b"event: output\ndata: ", b"event: completed\ndata: "
-"""What the events of a predictor that yields its outputs begin with."""
+"""How the events begin, where a predictor yields its outputs."""
 
 
 def key(name: str, kind: str = PREDICTION) -> str:
-    """The key of a job whose client has chosen the id of its prediction, or of its training."""
+    """The key of a job, where the client has chosen the id of the prediction or training."""
     return f"{kind}:{name}"
 
 
 def shown_id(job: Job) -> str:
-    """The id by which clients know a prediction: their own, or that of the job."""
+    """The id by which clients know a prediction: the one they have chosen, or the id of the job."""
     return str(own_of(job).get("id") or job.id)
 
 
@@ -37,7 +37,7 @@ def status(job: Job) -> str:
 
 
 def without_answer(state: JobState) -> dict[str, Any]:
-    """A prediction that has no answer of its script, or not yet."""
+    """A prediction without an answer of its script: it has not ended, or the engine has answered instead."""
     job = state.job
     message = job.error["message"] if job.error else None
     return {
@@ -54,7 +54,7 @@ def without_answer(state: JobState) -> dict[str, Any]:
 
 def whole(state: JobState, answer: StoredAnswer | None) -> bytes:
     """The prediction that a worker has stored, as JSON; empty where it has stored none."""
-    # Where the engine has answered in its place, what is stored is the answer for that fault.
+    # Where the engine has answered instead of the script, the stored answer is the one for the fault.
     if answer is None or state.job.error is not None or answer.status not in (200, 500):
         return b""
     if not answer.ends:
@@ -71,12 +71,12 @@ def body(state: JobState, answer: StoredAnswer | None, more: dict[str, Any] | No
 
 
 def joined(front: dict[str, Any], stored: bytes) -> bytes:
-    """Fields and a JSON object, which has other ones, as one."""
+    """One JSON object of some fields and of a stored object, which has other fields and is not empty."""
     return to_json(front)[:-1] + b"," + stored[1:]
 
 
 def to_json(value: Any) -> bytes:
-    # What a script prints may hold lone surrogates, which UTF-8 cannot.
+    # The output of a script may have lone surrogates, which UTF-8 cannot encode.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -88,7 +88,7 @@ def accepted(state: JobState) -> PlatformAnswer:
 
 
 def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:
-    """A failed or cancelled prediction is an answer like any other; inputs that were refused are not."""
+    """The answer for a prediction that has ended: 200, also where it failed. Refused inputs have their own status."""
     if answer is not None and state.job.error is not None:
         # The engine has answered: a worker died, or a deadline has passed.
         return PlatformAnswer(answer.status, JSON, body(state, None))
@@ -102,7 +102,7 @@ def webhook(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
 
 
 def so_far(state: JobState, answer: StoredAnswer | None) -> dict[str, Any]:
-    """What a running prediction has yielded, where its answer comes in parts."""
+    """The outputs of a running prediction so far, where its answer comes in parts."""
     if answer is None or not answer.ends or state.job.is_ended:
         return {}
     parts = (answer.part(number) for number in range(len(answer.ends)))
@@ -110,5 +110,5 @@ def so_far(state: JobState, answer: StoredAnswer | None) -> dict[str, Any]:
 
 
 def chunk(part: bytes) -> Any:
-    """The output that an event of the worker has; None for other events."""
+    """The output in an event of the worker; None for other events."""
     return json.loads(part[len(OUTPUT) :])["chunk"] if part.startswith(OUTPUT) else None

@@ -1,9 +1,9 @@
-"""Files of a model that are named by address: what is fetched when the script is loaded, and what it must hash to.
+"""Files of a model that are named by address. They are fetched when the script is loaded, and may have a hash.
 
     https://example.com/net.params#sha256=9f86d0…   the hash is optional: sha256, sha1, md5, or Qiniu's own etag
     qiniu:///bucket/net.params                      by the download domain that `qiniu_domains` has for the bucket
 
-`proxy_` before the scheme, by which the platform used its own proxy, means nothing here.
+`proxy_` before the scheme means nothing here: it asks the platform to use its own proxy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HASHES = {"sha256": re.compile("[0-9a-f]{64}"), "sha1": re.compile("[0-9a-f]{40}
 
 
 class Address(NamedTuple):
-    """Where a file is fetched. `digest` is empty where none was given; the request to a `private` one is signed."""
+    """The address of a file. `digest` may be empty. The request for a `private` file is signed."""
 
     url: str
     algorithm: str = ""
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Whether a file is named by what is fetched, and not by a path."""
+    """Whether a text is an address, and no path."""
     return ADDRESS.match(text) is not None
 
 
@@ -44,7 +44,7 @@ def in_use(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def read(text: str, options: Mapping[str, Any], allowed: Allowed) -> Address:
-    """An address taken apart, and checked as those in requests are. Raises StartError."""
+    """The parts of an address, which is checked like addresses in requests. Raises StartError."""
     plain, _, fragment = text.removeprefix("proxy_").partition("#")
     algorithm, digest = _hash(text, fragment)
     private = plain.startswith("qiniu:") and bool(options.get("owner"))
@@ -69,7 +69,7 @@ def _hash(text: str, fragment: str) -> tuple[str, str]:
 
 
 def _of_bucket(text: str, domains: Mapping[str, str]) -> str:
-    """Where a file of Qiniu's storage can be downloaded. The zone before the bucket may be left out."""
+    """The URL of a file in Qiniu's storage. The zone before the bucket may be left out."""
     match = QINIU.fullmatch(text)
     if match is None:
         raise StartError(f"{text}: expected qiniu:///bucket/key")
@@ -85,6 +85,6 @@ def _of_bucket(text: str, domains: Mapping[str, str]) -> str:
 
 
 def without_query(text: str) -> str:
-    """An address as it may be shown: what follows a question mark is often a secret."""
+    """An address that may be shown, without its query: there are often secrets in it."""
     before, mark, _ = text.partition("?")
     return before + "?..." if mark and is_address(text) else text

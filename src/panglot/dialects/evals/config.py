@@ -1,6 +1,7 @@
-"""What a script finds at init: from a folder of files, the platform's configuration, its variables, and `panglot.toml`.
+"""The configuration that a script gets at its start.
 
-Later ones win, except that the platform's file wins over its variables, as it did there.
+It comes from folders of files, from the platform's variables, from the platform's own file, and from `panglot.toml`.
+Later sources win.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def read(where: ScriptPlace, given: str, toml: Path | None, environ: Mapping[str
 
 
 def _folders(where: ScriptPlace, layers: _Layers) -> None:
-    """The simple way: folders of files beside the script."""
+    """Take the folders of files beside the script: the way that needs no configuration."""
     for path in dict.fromkeys((where.root, where.folder)):
         for name in MODEL_FOLDERS:
             folder = path / name
@@ -171,11 +172,11 @@ RELEASE = {
     "custom_params": ("custom_values", "custom_params"),
     "model_params": ("model_params",),
 }
-"""Names of a release's entries: those of the server, and those its documentation used."""
+"""The entries of a release, each with the names in the platform's server and in its documentation."""
 
 
 def _checked(name: str, value: Any, file: Path) -> Any:
-    """The value, if it is of its kind. Raises StartError."""
+    """The value. Raises StartError for a value of another kind."""
     kind = KINDS[name]
     right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
     if not right or (kind is int and value < 0):
@@ -184,7 +185,7 @@ def _checked(name: str, value: Any, file: Path) -> Any:
 
 
 def _resolve(values: dict[str, Any], file: Path) -> None:
-    """Make the names of files paths, seen from the file that names them."""
+    """Replace the names of files by full paths. Relative names begin at the folder of the file with the names."""
     if values.get("tar_file"):
         values["tar_file"] = _path(values["tar_file"], file)
         values.pop("model_files", None)
@@ -205,7 +206,7 @@ def _path(text: Any, file: Path) -> str:
 
 
 def _beside(file: Path, name: str) -> str:
-    """A path as the file that names it means it."""
+    """The full path for a name, from the folder of the file that has the name."""
     if "\0" in name:
         raise StartError(f"{name!r}: expected the name of a file", file=str(file))
     return os.path.realpath(file.parent / name)
@@ -226,6 +227,7 @@ def _table(file: Path, layers: _Layers) -> None:
             given[key] = _entry(key, value, file)
         except StartError as error:
             raise toml.error(error.problem, "evals", key, fix=error.fix) from None
+    # An archive stands for all files of the model: of the two, only one may be left, and this file decides.
     if given.get("tar_file"):
         given.pop("model_files", None)
     if "model_files" in given:
@@ -238,7 +240,7 @@ def _table(file: Path, layers: _Layers) -> None:
 
 
 def _entry(key: str, value: Any, file: Path) -> Any:
-    """One value of the table, names of files made paths. Raises StartError."""
+    """One value of the table, with full paths in place of names of files. Raises StartError."""
     if key not in KINDS:
         fix = suggestion(key, KINDS) or f"known are {', '.join(KINDS)}"
         raise StartError(f"unknown key '{key}' in [evals]", fix=fix)

@@ -35,23 +35,24 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def health(model: Model, request: Request) -> Response:
-    """`ok` and the app's name; on the platform nothing listened before that."""
+    """`ok` and the app's name. The platform's own server does not listen before the script is loaded."""
     if model.engine.state in states.SERVING:
         return Response(f"ok {model.package.options.get('app', '')}", media_type="text/plain")
     return Response("not ready", 503, {"retry-after": "2"}, "text/plain")
 
 
 def configs(model: Model, request: Request) -> Response:
-    """The configuration in force; what looks like a secret is not shown."""
+    """The configuration in force, without values that look like secrets."""
     known = {name: value for name, value in model.package.options.items() if name in KINDS}
     body = json.dumps({"run_mode": "standalone", "release": shown(known)}, default=str, sort_keys=True)
     return Response(body, media_type="application/json")
 
 
 def measured(model: Model) -> str:
-    """What scripts measured with monitor_rt_*. Workers count each bucket alone; here they are added up."""
+    """The figures of scripts that use monitor_rt_*. Workers count each bucket by itself; here they are added up."""
     buckets: dict[str, dict[float, float]] = defaultdict(dict)
     sums: dict[str, float] = {}
+    # In the format of Prometheus, a bucket has the count of all buckets below it too.
     for series, value in model.metrics.script.items():
         if series.startswith(RESPONSE_TIME + "_bucket{"):
             labels, _, bound = series[len(RESPONSE_TIME) + 8 : -2].rpartition(',le="')

@@ -85,7 +85,7 @@ def _options(where: ScriptPlace, helpers: list[Path], values: Mapping[str, Any],
 
 
 def _environment(where: ScriptPlace, environ: Mapping[str, str]) -> dict[str, str]:
-    """What the platform's images set, and its variables as the server has them."""
+    """The variables that the platform's images set, with the values of the server's own environment."""
     wanted = {name: environ[name] for name in ("RUN_MODE", "USE_DEVICE") if name in environ}
     return {"RUN_MODE": "standalone", **wanted}
 

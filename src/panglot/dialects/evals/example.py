@@ -1,4 +1,4 @@
-"""What the API of a package looks like, for documents and for a first try."""
+"""The API of a package, for documents and for a first try."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RESULT = {
 
 
 def api(where: ScriptPlace) -> dict[str, Any]:
-    """What is known of the API without running the script."""
+    """The description of the API, as far as it is known without running the script."""
     known: dict[str, Any] = {
         "request_types": [JSON, FORM, OCTETS],
         "request_schema": {"anyOf": [UPLOAD, BINARY, TASK, {"type": "array", "items": TASK}]},
@@ -47,7 +47,7 @@ def api(where: ScriptPlace) -> dict[str, Any]:
 
 
 def _example(where: ScriptPlace) -> dict[str, Any] | None:
-    """The request.json of the package, else a picture of it, else text for scripts that do not look at pictures."""
+    """The request.json of the package, else a picture in it, else a text for scripts that import no picture library."""
     file = where.root / "request.json"
     try:
         value = json_value(file, LARGEST_EXAMPLE)

@@ -1,4 +1,4 @@
-"""What is known about a script without running it: its three functions, and whether it looks at files."""
+"""Facts about a script that are known without running it: its functions, and whether it looks at files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ UNTOLD_NAMES = {"eval", "exec", "__import__", "importlib", "getattr", "vars"}
 
 
 class Interfaces(NamedTuple):
-    """The names of the script's functions: the one it starts with, and the one that is called for requests."""
+    """The names of the script's functions: `start` runs once at the load, `infer` runs for requests."""
 
     start: str
     infer: str
     line: int
-    """Where the first is defined; 0 when that is in another file."""
+    """The line that defines `start`; 0 where another file does."""
 
 
 def interfaces(where: ScriptPlace, helpers: Iterable[Path]) -> Interfaces:
@@ -46,7 +46,7 @@ def interfaces(where: ScriptPlace, helpers: Iterable[Path]) -> Interfaces:
 
 
 def _decorated(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
-    """The functions of some modules by the platform's name for what they do, as their decorators say."""
+    """The functions of some modules by their role, in the platform's words. The decorators tell the role."""
     names: dict[str, list[str]] = {}
     for tree in trees:
         aliases = _aliases(tree)
@@ -57,13 +57,13 @@ def _decorated(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
 
 
 def _aliases(tree: ast.Module) -> dict[str, str]:
-    """Other names that a module gives to what it imports."""
+    """The names that imports have in a module by `as`, with their real names."""
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     return {alias.asname: alias.name for node in imports for alias in node.names if alias.asname}
 
 
 def _handlers(function: Function, aliases: dict[str, str]) -> Iterator[str]:
-    """What the decorators of a function make it: `create_net` for `create_net_handler`."""
+    """The roles that the decorators of a function give it: `create_net` for `create_net_handler`."""
     for decorator in function.decorator_list:
         name = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
         name = aliases.get(name, name)
@@ -72,7 +72,7 @@ def _handlers(function: Function, aliases: dict[str, str]) -> Iterator[str]:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """Names bound at the top level in other ways; a star of a module of the package's own may bring in anything."""
+    """Names that imports and assignments bind; `*` where a module of the package's own may bring in any name."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
@@ -85,9 +85,9 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def looks_at_files(where: ScriptPlace, helpers: Iterable[Path]) -> bool:
-    """Whether the package's modules may read the `uri` of a request: they name it, or take entries without naming them.
+    """Whether the package's modules may read the `uri` of a request: they name it, or read all entries of a request.
 
-    A wrong yes costs a file that nobody opens; a wrong no would break the script.
+    A wrong yes costs a file that the script does not open. A wrong no would break the script.
     """
     return any(_may_read_uri(node) for file in (where.script, *helpers) for node in ast.walk(parsed(file)))
 
@@ -103,5 +103,5 @@ def _may_read_uri(node: ast.AST) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """Texts with blanks in them, such as docstrings, are no keys."""
+    """Whether a text has blanks in it, like a docstring. Such a text is no key."""
     return any(character.isspace() for character in text)

@@ -1,4 +1,4 @@
-"""Where the script and its helpers are: beside each other, or as in the platform's images."""
+"""The places of a script and its helpers: beside each other, or as in the platform's images."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from panglot_worker.files.package_files import UnreadableFile, content_if_any, t
 SCRIPT = "eval.py"
 CONFIG = "serving-eval.conf"
 FOLDERS = ("", "python/evals", "evals")
-"""Where the script is, below what a user points at."""
+"""The folders that may have the script, from the path that the user gives."""
 FRAMEWORK = ("utils", "mxnet_base")
-"""Modules of the platform that may be beside a script; Panglot's own are used."""
+"""Modules of the platform that may lie beside a script. Panglot uses its own instead."""
 SERVING = "/workspace/serving"
 SIGNS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+evals\b|^def\s+(?:create_net|net_init|net_inference)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class ScriptPlace:
-    """Where a script is: `root` is the path the user gives, `folder` the script's folder, the platform's `evals`."""
+    """The place of a script. `root` is the user's path; `folder` has the script, as the platform's `evals` does."""
 
     root: Path
     folder: Path
@@ -95,7 +95,7 @@ def parsed(script: Path) -> ast.Module:
 
 
 def _is_ours(script: Path) -> bool:
-    """Decided by the text: a script for Python 2 has no syntax tree."""
+    """Whether a script was written for this platform, by its text: a script for Python 2 has no syntax tree."""
     return SIGNS.search(content_if_any(script)) is not None
 
 
@@ -119,14 +119,14 @@ def helpers(where: ScriptPlace) -> list[Path]:
 
 
 def is_of_platform(folder: Path) -> bool:
-    """Whether a folder beside the script, with the name of a platform's folder, is a copy of that folder."""
+    """Whether a folder beside the script is a copy of the platform's folder of this name."""
     start = folder / "__init__.py"
     marked = b"create_net_handler" in content_if_any(start)
     return folder.name in FRAMEWORK and (marked or any((folder / name).is_file() for name in ("error.py", "net.py")))
 
 
 def own_helpers(where: ScriptPlace) -> list[str]:
-    """Modules of the package that are called as some of the platform's."""
+    """Modules of the package that have the name of a module of the platform."""
     return [
         name
         for name in FRAMEWORK

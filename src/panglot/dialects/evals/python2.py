@@ -1,4 +1,4 @@
-"""Sources that only Python 2 can read: which lines, and what to write instead."""
+"""Sources that only Python 2 can read: the lines to change, and what to write instead."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ USUAL = (
     ),
     Construct(re.compile(r"\b[uU][rR]['\"]"), "a ur string", 'r"..."'),
 )
-"""What such sources usually stumble over; the rest runs, or is named by the interpreter."""
+"""The usual differences to Python 3. The interpreter's own message tells the rest."""
 
 
 def refusal(file: Path, error: SyntaxError) -> StartError:
     """The error for a source that does not parse: every line to change, and how."""
     text = content_if_any(file, LARGEST).decode("utf-8", "replace")
     lines = text.splitlines()
+    # Sources with longer lines are generated: they are not searched, and the interpreter's message has to do.
     offending = offences(text) if max(map(len, lines), default=0) <= LONGEST_LINE else []
     problem = "this is Python 2, which Python 3 does not read; change these lines:"
     if not offending:
@@ -74,7 +75,7 @@ def offences(text: str) -> list[tuple[int, str]]:
 
 
 def masked(text: str) -> str:
-    """The text with comments and the inside of strings blanked out, line by line where it was."""
+    """The text with blanks in place of comments and of the inside of strings. Every line keeps its number."""
 
     def blank(match: re.Match[str]) -> str:
         whole = match[0]

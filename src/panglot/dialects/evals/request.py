@@ -12,7 +12,7 @@ PREFIX = "data:application/octet-stream;base64,"
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """Raises StartError for JSON that is no request of the platform."""
+    """The request for an input. Raises StartError for JSON that is no request of the platform."""
     if given.file is not None:
         return ClientRequest(about.path, Json({"data": {"uri": Base64(given.file, PREFIX)}}))
     if given.value is ... or _is_request(given.value):

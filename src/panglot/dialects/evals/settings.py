@@ -8,7 +8,7 @@ from panglot import settings
 from panglot.settings import setting
 
 TABLES = ("evals",)
-"""What the platform's configuration file would say; read by `config.py`."""
+"""The table with the values of the platform's configuration file. `config.py` reads it."""
 
 
 @dataclass(frozen=True)

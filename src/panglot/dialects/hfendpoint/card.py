@@ -1,4 +1,4 @@
-"""What a model's own page says of its requests: `pipeline_tag` and the first `widget` at the head of its README.md."""
+"""A model's page on the hub: `pipeline_tag` and the first `widget`, at the head of README.md, tell its requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BINARY = {"type": "string", "format": "binary"}
 SENTENCE = "I like you. I love you."
 HEAD = re.compile(r"---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|$)", re.DOTALL)
 NO_INPUTS = ("example_title", "output", "src", "group")
-"""Keys of a sample that are no input of the model."""
+"""Keys of a sample that are no inputs of the model."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def read(folder: Path) -> Card:
     try:
         table = yaml_file.parse(head[1], folder / "README.md").table
     except StartError:
-        # It is a page for people, and nothing that the handler needs.
+        # The page is for people, and the handler does not need it.
         return Card()
     task, widget = table.get("pipeline_tag"), table.get("widget")
     first = widget[0] if isinstance(widget, list) and widget else {}
@@ -66,7 +66,7 @@ def read(folder: Path) -> Card:
 
 
 def api(card: Card, folder: Path, task: str) -> dict[str, Any]:
-    """The description of the API, as far as it is known without running anything."""
+    """The description of the API, as far as it is known without running the handler."""
     task = task or card.task
     types = [JSON]
     if task in PICTURE_TASKS:

@@ -19,7 +19,7 @@ TEXT = b"text/plain; charset=utf-8"
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """The platform's routes; with Vertex AI's variables, the two that these name and no others."""
+    """The platform's routes; with Vertex AI's variables, only the two routes that these name."""
     vertex = package.options.get("vertex")
     inference, probes = ([vertex["predict"]], [vertex["health"]]) if vertex else (["/", "/predict"], ["/", "/health"])
     return Contract(
@@ -32,7 +32,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
-    # A script's message may hold lone surrogates, which orjson refuses.
+    # A script's message may have lone surrogates, which orjson refuses.
     message = fault.message.encode("utf-8", "replace").decode()
     return ErrorAnswer(fault.status, b"application/json", orjson.dumps({"error": message}))
 
@@ -42,14 +42,14 @@ def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
 
 
 def health(model: Model, request: Request) -> Response:
-    """`Ok`; the platform's server answered nothing before its handler was made."""
+    """`Ok`, once the handler is loaded. Before that, the platform's own server does not answer at all."""
     if model.engine.state in states.SERVING:
         return Response("Ok", media_type="text/plain")
     return Response("Not ready", 503, {"retry-after": "2"}, "text/plain")
 
 
 def metrics(model: Model) -> str:
-    """The platform's two gauges, filled from our own numbers."""
+    """The platform's two gauges, with the numbers of the engine."""
     gauges: dict[str, float] = {}
     for name, _, _, value in model.engine.gauges():
         gauges[name] = gauges.get(name, 0) + value

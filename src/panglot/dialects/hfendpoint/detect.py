@@ -15,7 +15,7 @@ from panglot.packages.source import parse
 LOOKS_FOR = "handler.py with class EndpointHandler, or pipeline.py with class PreTrainedPipeline"
 LEGACY = "pipeline.py"
 MODELS = ("config.json", "model_index.json")
-"""Files that a model of the hub's libraries has."""
+"""Files by which a model of the hub's libraries is recognised."""
 VARIABLES = ("HF_MODEL_ID", "HF_REVISION", "HF_FRAMEWORK", "HF_TRUST_REMOTE_CODE", "HF_TASK")
 """Variables of the platform that scripts read beside HF_MODEL_DIR."""
 
@@ -61,7 +61,7 @@ def detect(path: Path) -> Package | None:
 
 
 def _handler(path: Path, environ: Mapping[str, str]) -> Handler | None:
-    """The handler at a path: a file that defines one, or the file of the folder that the platform would take."""
+    """The handler at a path: in this file, or in the file of the folder that the platform takes."""
     if path.is_file():
         return find(path) if path.suffix == ".py" else None
     # As on the platform: with a handler.py, a pipeline.py beside it is an ordinary module.
@@ -72,7 +72,7 @@ def _handler(path: Path, environ: Mapping[str, str]) -> Handler | None:
 
 
 def _pipeline(path: Path, environ: Mapping[str, str]) -> Handler | None:
-    """A model of the hub's libraries without a script, where `HF_TASK` says what is done with it."""
+    """A model of the hub's libraries without a script. Only `HF_TASK` tells what it is for."""
     task = environ.get("HF_TASK", "")
     if not task or not path.is_dir():
         return None
@@ -83,7 +83,7 @@ def _pipeline(path: Path, environ: Mapping[str, str]) -> Handler | None:
 
 
 def _module(handler: Handler, environ: Mapping[str, str]) -> str:
-    """The name that the script's module has; it holds a dot, and pickles of the script's classes refer to it."""
+    """The name of the script's module, with a dot in it. Pickles of the script's classes refer to this name."""
     if handler.legacy:
         return "pipeline.PreTrainedPipeline"
     return environ.get("HF_MODULE_NAME") or "handler.EndpointHandler"

@@ -1,4 +1,4 @@
-"""What a script needs that only the platform has: its fixed paths, weights of its hub, a GPU."""
+"""Things that a script needs, and only the platform has: fixed paths, weights of its hub, a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot.packages.source import texts_beginning
 from panglot_worker.files.package_files import content_if_any
 
 ROOTS = ("/repository", "/opt/huggingface/model")
-"""Where the platform's containers have the package."""
+"""The folders of the package in the platform's containers."""
 FIXED = re.compile(rf"({'|'.join(ROOTS)})(?=/|$)")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 MOST_SCRIPTS = 200
@@ -60,7 +60,7 @@ def _is_cached(name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _gpu_only(script: Path, tree: ast.Module) -> Iterator[str]:
-    """A test for CUDA whose other side raises, as in the handlers of diffusion models."""
+    """Tests for CUDA that raise where there is none, as in the handlers of diffusion models."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "cuda" in ast.unparse(node.test) and isinstance(node.body[0], ast.Raise):
             yield f"{script.name}:{node.lineno} refuses to run without a GPU: serve it on a machine that has one"

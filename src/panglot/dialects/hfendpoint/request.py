@@ -8,7 +8,7 @@ from panglot.inputs.base import About, Base64, ClientRequest, File, Given, Json,
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """A picture or sound as it is, another file in base64, and any JSON value that is no request as the `inputs`."""
+    """A picture or sound unchanged, another file in base64, and a JSON value that is no request as `inputs`."""
     if given.file is not None:
         kind = media_type(given.file)
         if about.field:

@@ -20,7 +20,7 @@ CODE = loader.code("panglot_worker.dialects.megflow.alone")
 
 
 def run(package: Package, settings: Settings) -> int:
-    """Run it to its end. Raises LoadError when it cannot be loaded."""
+    """Run a graph to its end, and return its exit code. Raises LoadError when it cannot be loaded."""
     with tempfile.TemporaryDirectory(prefix="panglot-") as folder:
         request = {**package.for_worker(), "settings": settings.for_worker()}
         Path(folder, "request.json").write_text(json.dumps(request))
@@ -29,6 +29,7 @@ def run(package: Package, settings: Settings) -> int:
             environment = {**without_secrets(os.environ), **package.environment}
             code = subprocess.run(command, env=environment, check=False).returncode
         except KeyboardInterrupt:
+            # The usual end of such a graph. The terminal sends Ctrl-C to the graph's process too.
             return 0
         failure = Path(folder, "failure.json")
         if failure.is_file():
@@ -36,4 +37,5 @@ def run(package: Package, settings: Settings) -> int:
             raise LoadError(
                 why["problem"], file=why["file"], line=why["line"], fix=why["fix"], traceback=why["traceback"]
             )
+    # As shells count: 128 and the number of the signal that ended the process.
     return code if code >= 0 else 128 - code

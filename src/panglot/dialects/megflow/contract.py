@@ -23,7 +23,7 @@ from panglot.web.models import Model
 TEXT = b"text/plain; charset=utf-8"
 OCTETS = "application/octet-stream"
 PICTURES = ("image/*", "image/jpeg", "image/png", OCTETS)
-"""What an ImageServer takes: the platform's own wildcard, other types of picture, and bytes."""
+"""The types that an ImageServer takes: the platform's own wildcard, further types of pictures, and bytes."""
 
 
 PAGES = Path(__file__).parent / "pages"
@@ -81,7 +81,7 @@ def error(fault: Fault, request_id: str) -> ErrorAnswer:
 
 
 def graph(model: Model, request: Request) -> Response:
-    """The graph as it was read, and what each node has done of late."""
+    """The graph as it was read, with the recent figures of each node."""
     config = model.package.options["config"]
     value = {
         "main": config["main"],
@@ -93,7 +93,7 @@ def graph(model: Model, request: Request) -> Response:
 
 
 def live(model: Model) -> dict[str, Any]:
-    """What the pages of graphs and videos show: the reports of the workers."""
+    """The reports of the workers, for the pages of graphs and videos."""
     return {"workers": [{"worker": index, **report} for index, report in _reports(model)]}
 
 

@@ -17,15 +17,19 @@ from panglot.web.models import Model
 
 log = logging.getLogger("panglot.web")
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""The text that RFC 6455 adds to a client's key."""
 PATH = b"/debugger"
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 LARGEST = 65536
+"""Bytes of a message, with all its fragments."""
 HEAD_WITHIN = 10.0
+"""Seconds in which a client must have sent the head of its request."""
 PERIOD = 1.0
+"""Seconds between two reports."""
 
 
 async def serve(model: Model, access: Access, port: int) -> None:
-    """Serve until cancelled."""
+    """Serve until cancelled. Without its port it only logs an error: the graph runs without a debugger too."""
     debugger = Debugger(model, access)
     host = model.settings.host
     try:
@@ -54,6 +58,7 @@ class Debugger:
             if refusal:
                 writer.write(refusal)
                 return
+            # No `await` since `_refusal` looked at it: no second client can come in between.
             self.busy = True
             try:
                 writer.write(_accepted(_headers(head)[b"sec-websocket-key"]))
@@ -67,13 +72,14 @@ class Debugger:
                 writer.close()
 
     def _refusal(self, head: bytes) -> bytes:
-        """The whole answer to a request that is refused, or nothing."""
+        """The whole answer to a request that is refused; empty for a request that is not."""
         headers = _headers(head)
         access = self.access
         if head.split(b" ", 2)[:2] != [b"GET", PATH] or b"sec-websocket-key" not in headers:
             return _answer(b"404 Not Found", b"the debug websocket is at /debugger")
         if not access.opens("admin", PATH.decode(), headers.get(b"authorization", b"")):
             return _answer(b"401 Unauthorized", b"this server needs a token: Authorization: Bearer ...")
+        # Browsers let a page of any origin open a WebSocket: only the server can refuse it.
         foreign = b"origin" in headers and not access.is_closed and not self._is_local(headers[b"origin"])
         if not access.knows(headers.get(b"host", b"")) or foreign or headers.get(b"sec-fetch-site") == b"cross-site":
             return _answer(b"403 Forbidden", b"not from there")
@@ -106,7 +112,7 @@ class Debugger:
                 sampler.cancel()
 
     async def _sample(self, writer: asyncio.StreamWriter, request: dict[str, Any]) -> None:
-        """A response per graph and second; the first second is not reported."""
+        """Send a report for each worker's graph every second, the first one after a second."""
         await asyncio.sleep(PERIOD)
         while True:
             for name, nodes in self._graphs():
@@ -190,6 +196,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
             (size,) = struct.unpack("!H", await reader.readexactly(2))
         elif size == 127:
             (size,) = struct.unpack("!Q", await reader.readexactly(8))
+        # RFC 6455 wants every frame of a client masked, and the connection closed over one that is not.
         if not second & 128 or size + len(message) > LARGEST or kind == CLOSE:
             writer.write(frame(CLOSE, b""))
             return
@@ -197,6 +204,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
         body = bytes(byte ^ mask[index % 4] for index, byte in enumerate(await reader.readexactly(size)))
         if kind == PING:
             writer.write(frame(PONG, body))
+        # 0: the next fragment of a message.
         elif kind in (0, TEXT):
             message += body
             if first & 128:

@@ -30,7 +30,7 @@ IN_FLIGHT = 64
 LEDGER_BYTES = 16 << 20
 """Bytes about streams that a worker may store for its successor: `panglot_worker.video.ledger` has its slots there."""
 VIEWERS = 1024
-"""The same where clients stay to follow a stream."""
+"""The same for graphs with a VideoServer: each client that follows a stream is one request, for as long as it stays."""
 
 
 def detect(path: Path) -> Package | None:
@@ -39,20 +39,21 @@ def detect(path: Path) -> Package | None:
     if config is None:
         return None
     try:
-        # What its plugins are, the settings say later.
+        # Not checked: the settings may name other plugins, and are read only after this.
         return package_of(config, config.parent, checked=False)
     except MissingVariable:
+        # The variables of a template come from settings. `arrange` reads the file again, with them.
         return Package(config.parent.name, config.parent, config, "megflow", "", reasons=(f"{config.name} has graphs",))
 
 
 def arrange(package: Package, settings: Settings) -> Package:
-    """The package with the folders and variables of the command line, checked. Raises StartError."""
+    """The package with the folders and variables that its settings name, checked. Raises StartError."""
     plugin = Path(settings.plugin) if settings.plugin else package.folder
     package = package_of(package.script, plugin, settings.module, settings.dynamic)
     elsewhere = (*package.elsewhere, *outside(package.root, settings.uri_root))
     options = dict(package.options)
     if settings.ray and not Path(options["working"]).is_relative_to(options["module"]):
-        # The folder one is in means nothing to a node.
+        # The current folder of this machine means nothing to a node of the cluster.
         options["working"] = options["plugin"]
     return dataclasses.replace(package, options=options, elsewhere=elsewhere)
 
@@ -158,7 +159,10 @@ def module_path_of(plugin: Path) -> Path:
 
 
 def working_folder(config: Config, plugin: Path, module_path: Path) -> Path:
-    """Where relative paths in the graph lead to something: the platform ran graphs from whatever folder one was in."""
+    """The folder that relative paths in the graph begin at: the first candidate that has one of them.
+
+    The platform runs a graph in the current folder.
+    """
     candidates = list(dict.fromkeys((Path.cwd(), module_path, plugin.parent, plugin)))
     named = [text for text in texts(config) if not os.path.isabs(text)]
     for folder in candidates:
@@ -168,7 +172,7 @@ def working_folder(config: Config, plugin: Path, module_path: Path) -> Path:
 
 
 def named_files(config: Config, working: Path) -> list[str]:
-    """What the graph's arguments may mean by relative paths."""
+    """The full paths that relative paths in the graph's arguments may mean."""
     return [str(working / text) for text in texts(config) if not os.path.isabs(text)]
 
 
@@ -188,7 +192,7 @@ def texts(config: Config) -> Iterator[str]:
 
 
 def server_nodes(config: Config, graph: str, path: str) -> Iterator[dict[str, Any]]:
-    """The nodes that listen, in static subgraphs too, by the path the runtime gives them."""
+    """The nodes that listen, also in static subgraphs, by the paths that the runtime gives them."""
     for node in config.graphs[graph].nodes:
         inner = f"{path}/{node.name}" if path else node.name
         if node.ty in SERVERS:
@@ -203,6 +207,7 @@ def refuse_same_ports(config: Config, servers: list[dict[str, Any]]) -> None:
     taken: dict[int, str] = {}
     for server in servers:
         port, node = server["port"], server["node"]
+        # 0 stands for any free port: several nodes may have it.
         if port and port in taken:
             raise StartError(
                 f"'{taken[port]}' and '{node}' have the same port {port}", file=config.file, line=server["line"]

@@ -26,7 +26,7 @@ def make_request(about: About, given: Given) -> ClientRequest:
 
 
 def example(about: About, folder: Path) -> ClientRequest | None:
-    """How to play a video: one that the server may open is named; where it may open none, it is sent."""
+    """The request that plays a video: by its name where the server may open files, else with the video as the body."""
     shown = about.api.get("example") or {}
     if shown.get("kind") != "video":
         return None

@@ -23,7 +23,7 @@ FUNCTIONS = {
 
 
 def types_of(plugin: Path, module_path: Path) -> Types:
-    """What the plugins register. Not complete when something cannot be read without running it."""
+    """The types that the plugins register. They are not complete where only running the code would tell them all."""
     nodes: dict[str, Ports] = {}
     resources: set[str] = set()
     complete = True
@@ -50,7 +50,7 @@ def files(plugin: Path) -> Iterator[Path]:
 
 
 def _leads_elsewhere(tree: ast.Module, plugin: Path, module_path: Path) -> bool:
-    """Whether it imports something from beside the plugin folder, where more may be registered."""
+    """Whether it imports a module from beside the plugin folder, which may register further types."""
     for name in imported(tree):
         first = module_path / name.partition(".")[0]
         if plugin.is_relative_to(first):
@@ -61,7 +61,7 @@ def _leads_elsewhere(tree: ast.Module, plugin: Path, module_path: Path) -> bool:
 
 
 def _read(node: ast.ClassDef | ast.FunctionDef, file: Path, nodes: dict[str, Ports], resources: set[str]) -> bool:
-    """Note what the decorators register. False when that is not written out."""
+    """Note what the decorators register. False where their arguments are not plain values."""
     for decorator in node.decorator_list:
         if not isinstance(decorator, ast.Call):
             continue
@@ -89,7 +89,7 @@ def _ports(lists: dict[str, list[str]], file: Path, line: int) -> Ports:
 
 
 def function_type(name: str) -> str:
-    """The type's name that `megflow.func_op` makes of a function's."""
+    """The name of the type that `megflow.func_op` makes of a function's name."""
     return re.sub(r"_([A-Za-z])", r"\1", name).title()
 
 
@@ -98,6 +98,6 @@ def _name(node: ast.expr) -> str:
 
 
 def _decorators(tree: ast.Module) -> set[ast.expr]:
-    """All that decorates a class or a function."""
+    """All decorators of classes and functions."""
     decorated = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef))
     return {decorator for node in decorated for decorator in node.decorator_list}

@@ -1,4 +1,4 @@
-"""The HTTP contract of MegFlow's VideoServer, with what is added to it: events, pictures, figures."""
+"""The HTTP contract of MegFlow's VideoServer, and Panglot's additions to it: events, pictures, figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEXT, JSON = "text/plain", "application/json"
 
 
 def routes(node: str) -> tuple[InferRoute, ...]:
-    """All of them reach the node; those of a stream name it by its number."""
+    """The routes of a VideoServer. All of them lead to its node; a stream has its number in the path."""
     answer = (
         ("/start/{url}", "POST", TEXT, None),
         ("/stop/{id}", "POST", TEXT, None),

@@ -30,7 +30,7 @@ CODES = {
 }
 """The platform's codes of errors, by status."""
 DETAILS = {"not_found": "Not Found", "method_not_allowed": "Method Not Allowed"}
-"""What the platform's web framework says about paths."""
+"""The sentences of the platform's web framework about paths."""
 TOO_LATE = b"Request processing time exceeded limit"
 
 ROUTES = (
@@ -58,7 +58,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
-    """A fault as an exception of mlflow; what took too long in the words of the platform's server."""
+    """A fault in the form of mlflow's exceptions; for a timeout, the text of the platform's server."""
     if fault.code == "timeout":
         return ErrorAnswer(504, JSON, TOO_LATE)
     code = CODES.get(fault.status, "INTERNAL_ERROR" if fault.status >= 500 else "BAD_REQUEST")
@@ -75,7 +75,7 @@ def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
 
 
 def ping(model: Model, request: Request) -> Response:
-    """A line that is empty; the platform's server answered nothing before its model was loaded."""
+    """An empty line. The platform's own server does not answer before its model is loaded."""
     if model.engine.state in states.SERVING:
         return Response("\n", media_type="application/json")
     return Response("\n", 503, {"retry-after": "2"}, "application/json")

@@ -19,15 +19,15 @@ LOOKS_FOR = "a file MLmodel with the flavor python_function, or a folder with on
 CONFIG = "SERVING_MODEL_CONFIG"
 TIMEOUT = "MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "_MLFLOW_IS_IN_SERVING_ENVIRONMENT": "true"}
-"""What mlflow finds in the environment: it serves, and tells nobody."""
+"""Variables for mlflow: it is in a server, and sends no reports about its use."""
 CONDA = "conda.yaml"
 LONGEST_VERSION = 64
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a model that cannot work."""
     if path.is_dir() and any(is_served_itself(script) for script in sorted(path.glob("*score*.py"))):
-        # A script of Azure ML says what is done with the model that lies beside it.
+        # The model beside a script of Azure ML belongs to this script.
         return None
     model = find(path)
     if model is None:
@@ -88,7 +88,7 @@ def _defaults(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _model_config(environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """The configuration that the environment gives to the model, over that which was saved with it."""
+    """The model's configuration in the environment, which wins over the one that was saved with the model."""
     text = environ.get(CONFIG, "")
     if not text:
         return None
@@ -102,7 +102,7 @@ def _model_config(environ: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _installs(model: ModelFolder) -> tuple[tuple[str, ...], ...]:
-    """What `conda.yaml` has of pip, where no requirements.txt, which says the same, is beside it."""
+    """The pip list of `conda.yaml`. A requirements.txt beside it has the same list, and is installed in any case."""
     file = model.folder / CONDA
     if (model.folder / REQUIREMENTS).is_file() or not file.is_file():
         return ()
@@ -122,7 +122,7 @@ def _problems(model: ModelFolder) -> tuple[str, ...]:
 
 
 def _facts(model: ModelFolder, known: signature.Signature) -> dict[str, list[str]]:
-    """What `inspect` shows: versions the model was saved with, and its signature."""
+    """Facts for `panglot inspect`: the versions that the model was saved with, and its signature."""
     flavors = model.section("flavors")
     table, flavor = model.file.table, model.flavor
     versions = [f"mlflow {table['mlflow_version']}"] if table.get("mlflow_version") else []

@@ -22,7 +22,7 @@ MOST_ENTRIES = 10_000
 """Files and folders that are looked at for it."""
 SKIPPED = frozenset(("node_modules", "site-packages", "__pycache__"))
 SERVED = frozenset(("Model", "predict", "predict_batch", "EndpointHandler", "PreTrainedPipeline"))
-"""Names by which a script is served itself: models below its folder are what it uses, or what training left."""
+"""Names of a script that is served itself. It uses the models below its folder, or they are left from training."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ModelFolder:
     folder: Path
     file: YamlFile
     flavor: dict[str, Any]
-    """What MLmodel says about loading the model as a Python function."""
+    """The part of MLmodel about loading the model as a Python function."""
 
     @property
     def marker(self) -> Path:
@@ -45,7 +45,7 @@ class ModelFolder:
 
     @property
     def code(self) -> Path | None:
-        """The file of a model that was saved as code. MLmodel has the path that it had where it was saved."""
+        """The file of a model that was saved as code. MLmodel has its path on the machine that saved it."""
         named = self.flavor.get("model_code_path")
         if not isinstance(named, str) or not named:
             return None
@@ -74,7 +74,7 @@ def find(path: Path) -> ModelFolder | None:
 
 
 def is_served_itself(script: Path) -> bool:
-    """Whether another dialect serves a script; one that cannot be read is told of as such by that dialect."""
+    """Whether another dialect serves a script. A script that cannot be read counts: that dialect says what is wrong."""
     try:
         body = parse(script).body
     except StartError:
@@ -84,7 +84,7 @@ def is_served_itself(script: Path) -> bool:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """The MLmodel files below a folder; what is inside of a model is part of it."""
+    """The MLmodel files below a folder. The folders of a model are not searched: models in it are parts of it."""
     entries = 0
     for name, folders, files in os.walk(path):
         entries += len(folders) + len(files)
@@ -98,7 +98,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def read(marker: Path) -> ModelFolder:
-    """What an MLmodel file says. Raises StartError where no Python can load the model."""
+    """The model of an MLmodel file. Raises StartError for a model that cannot be loaded in Python."""
     file = yaml_file.read(marker)
     flavors = file.table.get("flavors")
     if not isinstance(flavors, dict) or not isinstance(flavors.get(FLAVOR), dict):

@@ -1,4 +1,4 @@
-"""What keeps a saved model from being loaded, as far as its files tell."""
+"""Reasons why a saved model cannot be loaded, as far as its files tell."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def _check_file(model: ModelFolder, keys: tuple[str, ...], name: str) -> None:
             raise model.file.error(f"{name} is a path of Windows, which nothing finds here", *where, fix=fix)
         fix = "copy it here: with the model's artifacts, or with git lfs pull or dvc pull"
         raise model.file.error(f"MLmodel names {name}, and the folder has no such thing", *where, fix=fix)
+    # A link to a place outside is left alone: the file there is not part of the package.
     if not os.path.realpath(path).startswith(os.path.realpath(model.folder) + os.sep):
         return
     if path.is_file() and is_pointer(path):

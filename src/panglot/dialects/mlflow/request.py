@@ -12,12 +12,12 @@ from panglot.inputs.base import JSON, About, Base64, ClientRequest, File, Given,
 
 SAVED = "serving_input_example.json"
 LONGEST = 300
-"""Characters of an example that a line shows instead of the file that has it."""
+"""Characters of an example that a command line shows itself. For a longer one, it names the file."""
 TABLES = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """A request as it is; other values at the key that fits them; a table as the whole body, another file in base64."""
+    """A request unchanged; another value at the key that fits it; a table as the whole body, another file in base64."""
     if given.file is None:
         return ClientRequest(about.path, Json(_wrapped(given.value)))
     kind = next((kind for ending, kind in TABLES.items() if given.file.name.lower().endswith(ending)), "")
@@ -43,7 +43,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def _with_file(about: About, file: File) -> Any:
-    """The file in the column that is named, or in the only one that holds bytes; without any, as the input."""
+    """The file in the column that the user names, or in the only column of bytes; else as the whole input."""
     columns = [entry for entry in about.options.get("inputs", ()) if "name" in entry]
     binary = [entry["name"] for entry in columns if entry.get("type") == "binary"]
     name = about.field or (binary[0] if len(binary) == 1 else "")

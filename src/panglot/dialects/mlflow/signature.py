@@ -15,7 +15,7 @@ Schema = dict[str, Any]
 LARGEST_EXAMPLE = 1 << 20
 RECORDS, SPLIT, INSTANCES, INPUTS = FORMATS = ("dataframe_records", "dataframe_split", "instances", "inputs")
 CHAT = ("messages", "prompt", "input")
-"""Keys that make the whole body the input, and the whole answer the output."""
+"""Keys of a body that is the input as a whole. Then the answer is the output as a whole."""
 TYPES: dict[str, Schema] = {
     "boolean": {"type": "boolean"},
     "integer": {"type": "integer"},
@@ -34,13 +34,13 @@ SAMPLES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model takes and gives: columns or tensors, and parameters; each as the signature's JSON has them."""
+    """The inputs and outputs of a model, columns or tensors, and its parameters, each as in the signature's JSON."""
 
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     params: list[dict[str, Any]] = field(default_factory=list)
     from_hints: bool = False
-    """Whether it was made from type hints: the model then takes lists as they are."""
+    """Whether it was made from type hints: then the model gets lists unchanged, and no table."""
 
     @property
     def is_named(self) -> bool:
@@ -103,7 +103,7 @@ def _is_chat(signature: Signature, saved: Any) -> bool:
 
 
 def _request(signature: Signature, key: str) -> Schema:
-    """The schema of a body that has its input at one key. Without a signature every key is as good."""
+    """The schema of a body with its input at one key. Without a signature, every key is allowed."""
     if not signature.inputs:
         return {"type": "object", "properties": {**{name: {} for name in FORMATS}, **_params(signature)}}
     if signature.from_hints:
@@ -139,7 +139,7 @@ def _tensors(entries: list[dict[str, Any]]) -> Schema:
 
 
 def _typed(entry: Mapping[str, Any]) -> Schema:
-    """The schema of a column, of a tensor, or of what is inside of one."""
+    """The schema of a column or a tensor, or of their elements."""
     kind = entry.get("type")
     if kind == "tensor":
         return _tensor(entry.get("tensor-spec") or {})
@@ -200,7 +200,7 @@ def _outputs(signature: Signature) -> Schema:
 
 
 def saved_example(model: ModelFolder) -> Any:
-    """The request that was saved with the model, or what was saved as its input; None where nothing was."""
+    """The request that was saved with the model, or a request made of the saved input; None without either."""
     info = model.section("saved_input_example_info")
     request = _file(model, info.get("serving_input_path") or "serving_input_example.json")
     if isinstance(request, dict):
@@ -226,7 +226,7 @@ def _file(model: ModelFolder, name: Any) -> Any:
 
 
 def made_example(signature: Signature) -> Any:
-    """A request that the signature allows; None where it does not say enough."""
+    """A request that the signature allows; None where the signature says too little."""
     entries = signature.inputs
     if not entries:
         return None
@@ -267,7 +267,7 @@ def sample(entry: Mapping[str, Any]) -> Any:
 
 
 def _as_records(example: dict[str, Any]) -> dict[str, Any]:
-    """A table as a list of rows with names, which is easier to read and to change; the model gets the same."""
+    """A table as a list of rows with names. It is easier to read and to change, and means the same to the model."""
     table = example.get(SPLIT)
     columns = table.get("columns") if isinstance(table, dict) else None
     rows = table.get("data") if isinstance(table, dict) else None

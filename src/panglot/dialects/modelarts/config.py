@@ -1,4 +1,4 @@
-"""config.json: what it says about the engine, the API and the packages to install. Nothing in it stops a package."""
+"""config.json: the engine, the API and the packages to install. A fault in it is a warning, and stops no package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "config.json"
 JSON, FORM = "application/json", "multipart/form-data"
 RESTRAINTS = {"EXACT": "==", "ATLEAST": ">=", "ATMOST": "<="}
 
-# What is not closed goes to the end: else every quote in it would be tried as the beginning of another text.
+# A text or comment that is never closed goes on to the end: else every quote in it would begin a further attempt.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 _REQUIREMENT = re.compile(r"[^\s\x00-\x1f-][^\s\x00-\x1f]*")
@@ -23,7 +23,7 @@ _REQUIREMENT = re.compile(r"[^\s\x00-\x1f-][^\s\x00-\x1f]*")
 
 @dataclass
 class Config:
-    """What could be read, and everything that is odd about it."""
+    """The values that could be read, and everything that is odd about the file."""
 
     model_type: str = ""
     algorithm: str = ""
@@ -50,7 +50,7 @@ def read(folder: Path) -> Config | None:
 
 
 def _parse(file: Path, problems: list[str]) -> dict[str, Any]:
-    """The top-level object, read as kindly as possible."""
+    """The top-level object, as far as it can be read: comments and stray commas are allowed."""
     try:
         text = package_files.content(file, LARGEST_CONFIGURATION).decode("utf-8-sig", "replace")
     except OSError as error:
@@ -154,7 +154,7 @@ PLAIN_KEYS = ("description", "title", "enum", "minimum", "maximum", "minItems", 
 
 
 def schema(given: Any, depth: int = 12) -> dict[str, Any]:
-    """The schema as OpenAPI has it. Their `file` is an upload; what is no schema says nothing."""
+    """A schema of the platform as OpenAPI has it: its type `file` is an upload. Empty for a value that is no schema."""
     if not isinstance(given, dict) or depth == 0:
         return {}
     kind = str(given.get("type", "")).lower()
@@ -175,7 +175,7 @@ def schema(given: Any, depth: int = 12) -> dict[str, Any]:
 
 
 def _items(given: dict[str, Any]) -> Any:
-    """`items`, which some packages spell `item`, and some make a list of one."""
+    """`items`: some packages spell it `item`, and in some it is a list of one."""
     items = given.get("items", given.get("item"))
     return items[0] if isinstance(items, list) and items else items
 
@@ -205,6 +205,7 @@ def _installs(groups: Any, folder: Path, problems: list[str]) -> list[tuple[str,
 
 def _requirement(name: str, entry: dict[str, Any], folder: Path, problems: list[str]) -> str:
     version, restraint = str(entry.get("package_version") or ""), str(entry.get("restraint") or "")
+    # A wheel in the package. With ./ in front, pip takes it for a path and not for a name.
     if (folder / name).is_file():
         return f"./{name}"
     text = name

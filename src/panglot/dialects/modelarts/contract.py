@@ -23,7 +23,7 @@ GATEWAY = {
     413: ("APIG.0201", "Request entity too large"),
     504: ("APIG.0203", "Backend timeout"),
 }
-"""What the gateway answered, by status."""
+"""The gateway's codes and sentences, by status."""
 UNAVAILABLE = {
     "queue_full": ("ModelArts.4206", "Too many requests are waiting"),
     "loading": ("ModelArts.4302", "The model is still loading"),
@@ -42,7 +42,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def health(model: Model, request: Request) -> Response:
-    """OK once requests are answered; on the platform nothing listened before that."""
+    """OK once the script is loaded. The platform's own server does not listen before that."""
     if model.engine.state in states.SERVING:
         return Response('{"status": "OK"}', media_type="text/html")
     return Response('{"status": "NOT READY"}', 503, {"retry-after": "2"}, "text/html")
@@ -52,7 +52,7 @@ def _error_writer(raw: bool) -> ErrorWriter:
     failed, unusable = (_PY_0105, _PY_0101) if raw else (_MR_0105, _MR_0101)
 
     def error(fault: Fault, request_id: str) -> ErrorAnswer:
-        """The gateway's answer for what never reaches the script, and the model server's for the rest."""
+        """The gateway's answer to a request that never reaches the script, else the answer of the model server."""
         if fault.status in GATEWAY:
             return _json(fault.status, _gateway(*GATEWAY[fault.status]))
         if fault.status == 503:
@@ -81,12 +81,12 @@ def _json(status: int, value: dict[str, Any]) -> ErrorAnswer:
 
 
 def page(fault: Fault) -> ErrorAnswer:
-    """The page of the web framework the platform was written in."""
+    """The page of the web framework that the platform's server uses."""
     phrase = HTTPStatus(fault.status).phrase if fault.status in set(HTTPStatus) else "Error"
     text = f"<!doctype html>\n<title>{fault.status} {phrase}</title>\n<h1>{phrase}</h1>\n"
     return ErrorAnswer(fault.status, HTML, f"{text}<p>{html.escape(fault.message)}</p>\n".encode())
 
 
 def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
-    """Paths and methods that do not exist; everything else outside of POST / is Panglot's own."""
+    """The answer for paths and methods that do not exist. Other faults outside of POST / have Panglot's own form."""
     return page(fault) if fault.status in (404, 405) else neutral_error(fault, request_id)

@@ -46,7 +46,7 @@ def detect(path: Path) -> Package | None:
 
 @dataclass(frozen=True)
 class Files:
-    """Where a package's files are. Without a script its config.json named an engine."""
+    """The places of a package's files. A package without a script has a config.json that names an engine."""
 
     root: Path
     folder: Path
@@ -55,6 +55,7 @@ class Files:
     @property
     def name(self) -> str:
         plain = self.root if self.root.name not in ("model", "1") else self.folder
+        # These are the platform's names for folders: a package takes the name of the folder above them.
         while plain.name in ("model", "1") and plain.parent != plain:
             plain = plain.parent
         return plain.name or "model"
@@ -162,17 +163,17 @@ def _options(files: Files, known: configs.Config, engine: engines.Engine, model:
 
 
 def _picture_type(folder: Path) -> str:
-    """The type of the first picture beside the script, which may serve as a sample."""
+    """The type of the first picture beside the script: it may be a sample."""
     types = (mimetypes.guess_type(entry.name)[0] or "" for entry in sorted(folder.iterdir()))
     return next((kind for kind in types if kind.startswith("image/")), "image/jpeg")
 
 
 def _environment() -> dict[str, str]:
-    """What scripts read without a default."""
+    """Variables that scripts read without a default."""
     return {name: os.environ.get(name, value) for name, value in (("LD_LIBRARY_PATH", ""), ("DEVICE_ID", "0"))}
 
 
 def _links(folder: Path) -> dict[str, Path]:
-    """The platform ran scripts in a folder that had the package as `model` and as `model/1`."""
+    """Links for the folder that the script runs in. As on the platform, it has the package as `model` and `model/1`."""
     links = {f"model/{entry.name}": entry for entry in sorted(folder.iterdir()) if entry.name != "1"}
     return {**links, "model/1": folder}

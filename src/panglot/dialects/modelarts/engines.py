@@ -17,9 +17,9 @@ class Engine:
     module: str
     weights: tuple[str, ...] = ()
     raw: bool = False
-    """The script gets the body as bytes, and errors are PY.*."""
+    """Whether the script gets the body as bytes. The codes of its errors then begin with PY."""
     variable: str = ""
-    """Where the platform's own start arguments are."""
+    """The variable with the platform's own start arguments."""
     default: str = ""
     """The service of a package without a script."""
 
@@ -52,18 +52,18 @@ OTHER_BASES = {
     "PTServingVisionService": ("PyTorch", "model_service.pytorch_vision_service"),
 }
 ANY = "SingleNodeService"
-"""The base every engine with a parsed request has; MindSpore has no other."""
+"""The base class that all engines with a parsed request have. It is the only one of MindSpore."""
 
 BASES: dict[str, str] = {engine.base: engine.name for engine in reversed(ENGINES)} | {
     base: name for base, (name, _) in OTHER_BASES.items()
 }
-"""Base class to the engine it belongs to."""
+"""The engine of each base class. Of several engines with one base class, the first one counts."""
 MODULES = frozenset(engine.module for engine in ENGINES) | {module for _, module in OTHER_BASES.values()}
 
 
 @dataclass(frozen=True)
 class Model:
-    """What the service is constructed with, and why."""
+    """The arguments that the service is constructed with, and the reason for the path."""
 
     name: str
     path: str
@@ -71,7 +71,7 @@ class Model:
 
 
 def choose(base: str, model_type: str) -> tuple[Engine, str]:
-    """The engine a script is served by, and what is odd about that. The base class knows better than config.json."""
+    """The engine of a script, and a warning where config.json names another one. The base class decides."""
     if not base:
         return BY_NAME.get(model_type, BY_NAME["MindSpore"]), ""
     engine = BY_NAME[BASES[base]]

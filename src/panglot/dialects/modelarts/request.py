@@ -1,4 +1,4 @@
-"""ModelArts scripts get a form whose file field their config.json names, or JSON."""
+"""ModelArts scripts get JSON, or a form: config.json names its field for files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from panglot.errors import StartError
 from panglot.inputs.base import FORM, About, Base64, ClientRequest, Form, Given, Json, form_of
 
 FIELD = "images"
-"""The file field of the platform's own samples, for packages whose config.json names none."""
+"""The file field of the platform's own samples, for packages without one in their config.json."""
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
@@ -37,7 +37,7 @@ def _upload(api: Any) -> str:
 
 
 def _text(api: Any) -> str:
-    """The only field of the request that is text: a file in base64 can go nowhere else."""
+    """The only text field of the request: a file in base64 must be meant for it. Empty where there are several."""
     properties = api.get("request_schema", {}).get("properties", {})
     texts = [name for name, about in properties.items() if about.get("type") == "string"]
     return texts[0] if len(texts) == 1 else ""

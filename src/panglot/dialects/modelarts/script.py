@@ -1,4 +1,4 @@
-"""customize_service.py, read without running it: its service class, and paths of the platform it has hard-coded."""
+"""customize_service.py, read without running it: its service class, and the platform's paths that are written in it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from panglot.packages.source import classes, imported, parse, texts_beginning
 from panglot_worker.files.package_files import content_if_any
 
 LARGEST = 1024 * 1024
-"""Bytes of a script beyond which it is data, not code."""
+"""Bytes of the largest script that is searched. A larger file is data, not code."""
 FIXED = re.compile(r"(/home/(?:mind|ma-user/infer))(/model)?(?=/|$)")
 
 
 @dataclass(frozen=True)
 class Service:
-    """The service class of a script and the platform's class it derives from; both empty when that takes running it."""
+    """The service class of a script, and its base class of the platform; both empty where the text does not tell."""
 
     name: str = ""
     base: str = ""
@@ -82,7 +82,7 @@ def _is_platform(module: str) -> bool:
 
 
 def _base(node: ast.ClassDef, own: dict[str, ast.ClassDef], names: dict[str, str], depth: int = 20) -> str:
-    """The platform's class a class derives from, directly or through others of the same file."""
+    """The platform's class that a class derives from, directly or through classes of the same file; else empty."""
     for dotted in map(_dotted, node.bases):
         if dotted in names:
             return names[dotted]
@@ -102,7 +102,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _may_come_from_elsewhere(tree: ast.Module, own: dict[str, ast.ClassDef], folder: Path) -> bool:
-    """Whether a class may be the service by what modules beside the script, or its running, bring in."""
+    """Whether a class may get its base from a module beside the script, or from a base that only running it tells."""
     beside = {path.stem if path.suffix == ".py" else path.name for path in folder.iterdir()}
     if any(name.partition(".")[0] in beside for name in imported(tree)):
         return True

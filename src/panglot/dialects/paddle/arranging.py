@@ -1,4 +1,4 @@
-"""What the command line says about a package: its script's arguments, and its entry."""
+"""A package completed by the command line: the arguments of its script, and its entry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from panglot.settings import suggestion
 MODEL_FILES = ("*.pdmodel", "*.json", "*.pdiparams", "__model__")
 YES = ("true", "t", "1")
 WHOLE = re.compile(r"\bvars\(|\.__dict__")
-"""A script that hands on all of its arguments by name may read any of them."""
+"""Signs of a script that passes on all of its arguments: it may read any of them."""
 MOST_FILES = 500
 
 
@@ -76,7 +76,7 @@ def _with_entry(package: Package, tree: ast.Module, arguments: tuple[parser.Argu
 
 
 def _is_read(argument: parser.Argument, script: Path, tree: ast.Module) -> bool:
-    """Whether the script, or a module beside it, reads an argument that its parser has, as far as their text tells."""
+    """Whether the script, or a module beside it, reads an argument of its parser, as far as their text tells."""
     engine = find_engine(script, tree)
     own = [script, *([engine[1]] if engine is not None else [])]
     if any(WHOLE.search(file.read_text(encoding="utf-8", errors="replace")) for file in own):
@@ -89,7 +89,10 @@ def _is_read(argument: parser.Argument, script: Path, tree: ast.Module) -> bool:
 def _placed(
     package: Package, arguments: tuple[parser.Argument, ...], read: list[parser.Argument]
 ) -> tuple[list[str], list[str]]:
-    """The arguments with paths as they were meant where they were typed, with defaults and the model's folder found."""
+    """The arguments with full paths, and with a default or the model's folder added where one can be found; and notes.
+
+    The script does not run in the folder where the command was typed: relative paths mean something else there.
+    """
     given, notes = list(package.arguments), []
     for at, flag, value in list(parser.words(given)):
         argument = parser.find(arguments, flag)
@@ -119,18 +122,18 @@ def _placed(
 
 
 def _absolute(text: str, package: Package) -> str:
-    """A path as it was meant where it was typed, or several with commas between them."""
+    """The full path for a path that was typed, or for several with commas between them; other texts unchanged."""
     parts = text.split(",")
     return ",".join(map(os.path.abspath, parts)) if all(_is_here(part, package) for part in parts) else text
 
 
 def _is_here(path: str, package: Package) -> bool:
-    """Whether a relative path leads somewhere from where the command was typed, which is not where the script runs."""
+    """Whether a relative path exists in the current folder, and the script runs in another one."""
     return bool(path) and not os.path.isabs(path) and os.path.exists(path) and Path.cwd() != package.folder
 
 
 def _models_in(folder: Path) -> list[Path]:
-    """The folders with an exported model: the package's, and those one level below it."""
+    """The folders with an exported model: the package's folder, and folders one level below it."""
     folders = [folder, *sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")]
     return [path for path in folders if any(path.glob("*.pdiparams")) or any(map(is_program, path.glob("*.*")))]
 
@@ -142,9 +145,9 @@ def _holds_model(folder: Path) -> bool:
 def _check_model(
     package: Package, arguments: tuple[parser.Argument, ...], given: list[str], read: list[parser.Argument]
 ) -> None:
-    """A folder that is said to hold the model must be there, with a model in it. Raises StartError.
+    """Raise StartError for an argument that names the model's folder, where there is no such folder, or no model in it.
 
-    One that the script never reads may be anything, unless somebody gives it.
+    An argument that the script never reads is not checked, unless it is given.
     """
     typed = parser.values(arguments, given)
     for argument in arguments:
@@ -166,7 +169,7 @@ def _check_model(
 
 
 def _no_model(package: Package, flag: str) -> StartError:
-    """Why no folder is the model's: there is no such folder, or there are several."""
+    """The error where the model's folder is not given: there is no such folder, or there are several."""
     folders = [near(str(folder)) for folder in _models_in(package.folder)]
     if folders:
         problem = f"{flag} is not given, and {len(folders)} folders hold an exported model: {', '.join(folders)}"

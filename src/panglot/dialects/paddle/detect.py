@@ -72,7 +72,7 @@ def _alone(chosen: dict[str, Any]) -> list[str]:
 
 
 def _script_in(folder: Path) -> Path | None:
-    """The script of a folder: infer.py there, or the only one that has an engine, there or where projects keep it."""
+    """The script of a folder: its infer.py, or the only script with an engine, here or where projects often have it."""
     if ENGINE.encode() in content_if_any(folder / SCRIPT):
         return folder / SCRIPT
     for candidate in (folder, *(folder / name for name in USUAL_FOLDERS)):
@@ -95,7 +95,7 @@ def _has_engine(script: Path) -> bool:
 
 
 def _unpickles(*folders: Path) -> bool:
-    """Whether the script, or a module it may import, unpickles anything, as far as its text tells."""
+    """Whether the script, or a module that it may import, unpickles anything, as far as their text tells."""
     files = {file for folder in folders for form in ("*.py", "*/*.py") for file in folder.glob(form)}
     return any(UNPICKLING.search(content_if_any(file)) for file in sorted(files)[:MOST_FILES])
 

@@ -1,4 +1,4 @@
-"""What a script's driver does with its engine, read from its source."""
+"""How a script's driver uses its engine, read from the source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTING = ("listdir", "walk", "scandir", "glob", "iglob")
 
 @dataclass
 class Driver:
-    """The function that builds an engine and takes one input through it."""
+    """The function that builds an engine and runs one input through it."""
 
     name: str
     node: Function
@@ -27,17 +27,17 @@ class Driver:
     arguments: str = ""
     """The parameter that holds the script's arguments; empty when it takes none."""
     assigned: list[tuple[list[str], ast.expr | None]] = field(default_factory=list)
-    """Names and value of each assignment, in order; no value for what changes a name in place."""
+    """Names and value of each assignment, in order. An assignment that changes a value in place has no value here."""
     broken: str = ""
     """Why the steps cannot be called directly; empty when they can."""
     input: ast.expr | None = None
-    """What preprocess gets."""
+    """The argument of preprocess."""
     names: tuple[str, ...] = ()
-    """What the result's parts are called."""
+    """The names of the result's parts."""
 
 
 def find(tree: ast.Module) -> Driver | None:
-    """The driver: the function with the usual name, or else the first, that builds an engine."""
+    """The driver: of the functions that build an engine, the one with a usual name, else the first one."""
     builders = [node for node in functions(tree.body).values() if builds_engine(node)]
     if not builders:
         return None
@@ -54,7 +54,7 @@ def _is_engine(node: ast.AST) -> bool:
 
 
 def read(node: Function) -> Driver:
-    """The driver's steps, and whether they are passed on to one another unchanged."""
+    """The driver with its steps, and the reason if a step changes the result of the step before."""
     driver = Driver(node.name, node)
     parameters = [*node.args.posonlyargs, *node.args.args]
     driver.arguments = parameters[0].arg if parameters else ""
@@ -64,7 +64,7 @@ def read(node: Function) -> Driver:
 
 
 def _follow(driver: Driver, body: list[ast.stmt], loop: bool) -> bool:
-    """Note the assignments of a body in order; whether a step is called in a loop."""
+    """Note the assignments of a body in order. Returns whether a step is called in a loop."""
     looped = False
     for statement in body:
         if isinstance(statement, ast.Assign | ast.AnnAssign):
@@ -99,7 +99,7 @@ def _base(node: ast.expr) -> str:
 
 
 def step(driver: Driver, node: ast.AST | None) -> str:
-    """Which step of the engine a call is; empty for everything else."""
+    """The step of the engine that a node calls; empty for all other nodes."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STEPS:
         owner = node.func.value
         if isinstance(owner, ast.Name) and driver.engine and owner.id == driver.engine:
@@ -114,7 +114,8 @@ def _calls(driver: Driver, name: str) -> list[ast.Call]:
 
 
 def _broken(driver: Driver, looped: bool) -> str:
-    """Why the steps cannot be called directly. Fills in `input` and `names` on the way."""
+    """Why the steps cannot be called directly; empty where they can. Sets `input` and `names` too."""
+    # From the last step to the first: each argument leads to the step before.
     if looped:
         return "calls the steps in a loop"
     last = _calls(driver, "postprocess")
@@ -139,7 +140,10 @@ def _broken(driver: Driver, looped: bool) -> str:
 
 
 def _only_argument(driver: Driver, call: ast.Call, wanted: str) -> ast.Call | None:
-    """The call of a step that gives another its only argument, directly or by a name nothing else changed."""
+    """The call of the step `wanted`, where its result is the only argument of a call; None where it is not.
+
+    A name may lie in between, as long as nothing else changes its value.
+    """
     if len(call.args) != 1 or call.keywords:
         return None
     value: ast.expr | None = call.args[0]
@@ -149,7 +153,7 @@ def _only_argument(driver: Driver, call: ast.Call, wanted: str) -> ast.Call | No
 
 
 def _last_value(driver: Driver, name: str, before: ast.expr | None = None) -> ast.expr | None:
-    """What a variable was last set to, before a call that uses it; None when that is not known."""
+    """The last value of a variable, before a call that uses it; None where it is not known."""
     value_used: ast.expr | None = None
     for names, value in driver.assigned:
         if before is not None and value is not None and any(node is before for node in ast.walk(value)):
@@ -171,7 +175,7 @@ def _returned(driver: Driver) -> list[ast.expr]:
 
 
 def _other_result(driver: Driver, call: ast.Call) -> str:
-    """Whether the driver returns something else than what postprocess gave."""
+    """A sentence where the driver returns something else than the result of postprocess; else empty."""
     for value in _returned(driver):
         if value is not call and tuple(_names(value)) != driver.names:
             return "returns something else than the result of postprocess"
@@ -190,7 +194,7 @@ def main_block(tree: ast.Module) -> list[ast.stmt]:
 
 
 def call_of(body: list[ast.stmt], name: str) -> tuple[int, ast.Call, tuple[str, ...]] | None:
-    """Where a block calls the driver: the statement's position, the call, and what its result is called."""
+    """A block's call of the driver: the position of the statement, the call, and the names of its result."""
     for at, statement in enumerate(body):
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
@@ -200,7 +204,7 @@ def call_of(body: list[ast.stmt], name: str) -> tuple[int, ast.Call, tuple[str, 
 
 
 def result_names(driver: Driver, tree: ast.Module) -> tuple[str, ...]:
-    """What the parts of the driver's own result are called: where it is used, or where it is returned."""
+    """The names of the parts of the driver's own result: where it is used, or else where it is returned."""
     used = call_of(main_block(tree), driver.name)
     if used is not None and used[2]:
         return used[2]
@@ -212,7 +216,7 @@ def result_names(driver: Driver, tree: ast.Module) -> tuple[str, ...]:
 
 
 def attributes_read(node: ast.AST, *owners: str) -> Iterator[str]:
-    """The attributes that a piece of code reads of the script's arguments, however they are reached."""
+    """The attributes of the script's arguments that a piece of code reads, by `owners` or by an attribute `args`."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute):
             owner = inner.value
@@ -223,13 +227,13 @@ def attributes_read(node: ast.AST, *owners: str) -> Iterator[str]:
 
 
 def folders_listed(node: ast.AST, *owners: str) -> Iterator[str]:
-    """The attributes of the script's arguments that it looks into as folders."""
+    """The attributes of the script's arguments that a piece of code lists as folders."""
     for argument in _looked_into(node):
         yield from attributes_read(argument, *owners)
 
 
 def lists(node: ast.AST, name: str) -> bool:
-    """Whether a piece of code looks into what a variable holds as into a folder."""
+    """Whether a piece of code lists the folder in a variable."""
     inside = (inner for argument in _looked_into(node) for inner in ast.walk(argument))
     return any(isinstance(inner, ast.Name) and inner.id == name for inner in inside)
 
@@ -241,7 +245,7 @@ def _looked_into(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def stored_in_engine(methods: dict[str, Function]) -> set[str]:
-    """What steps leave in the engine for later ones: attributes that one method sets, or fills, and a step reads."""
+    """State that steps leave in the engine: attributes that are set or filled in one method, and read in one."""
     working = [node for name, node in methods.items() if name not in BUILDING]
     left = {name for node in working for name in _own_attributes(node, stored=True)}
     return left & {name for node in working for name in _own_attributes(node, stored=False)}

@@ -13,7 +13,7 @@ from panglot.settings import suggestion
 
 PATHS = re.compile(r"path|dir|file|folder|img|image|params|data")
 MODEL_FOLDER = re.compile(r"(model_?dir|inference_?dir|dir_?of_?model)(?!s)")
-"""One folder. Several, as `model_dirs`, are the script's own affair."""
+"""The name of an argument with one folder. Several folders, as in `model_dirs`, are not checked."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Argument:
 
     flags: tuple[str, ...]
     name: str
-    """The attribute it becomes."""
+    """The attribute that argparse makes of it."""
     type: str = "str"
     default: str = "None"
     line: int = 0
@@ -91,7 +91,7 @@ def words(given: Sequence[str]) -> Iterator[tuple[int, str, str | None]]:
 
 
 def find(arguments: Sequence[Argument], flag: str) -> Argument | None:
-    """The argument a flag means: by its name, or by the only one that begins so, as argparse has it."""
+    """The argument of a flag. As in argparse, the beginning of a name is enough where only one name has it."""
     exact = [argument for argument in arguments if flag in argument.flags]
     near = [argument for argument in arguments if any(name.startswith(flag) for name in argument.flags)]
     return exact[0] if exact else near[0] if len(near) == 1 else None

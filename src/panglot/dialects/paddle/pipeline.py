@@ -1,4 +1,4 @@
-"""The `config.yml` of a Paddle Serving pipeline beside a script: what its clients call the service."""
+"""The `config.yml` of a Paddle Serving pipeline beside a script: the names by which its clients call the service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from panglot_worker.files.package_files import UnreadableFile, text
 
 NAME = "config.yml"
 SIBLINGS = ("serving_python", "pdserving", "serving")
-"""Folders beside the script's own where projects keep it."""
+"""Folders beside the script's own in which projects have this file."""
 KEY = re.compile(r"""( *)(["']?)([\w.-]+)\2 *:""")
 
 
@@ -28,7 +28,7 @@ def operations(script: Path, folder: Path) -> tuple[str, ...]:
 
 
 def _names(source: str) -> Iterator[str]:
-    """The keys one level below `op`, which is all that is read of the file."""
+    """The keys one level below `op`. Nothing else of the file is read."""
     inside, indent = False, 0
     for line in source.splitlines():
         match = KEY.match(line)

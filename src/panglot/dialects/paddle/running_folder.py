@@ -1,4 +1,4 @@
-"""Where a script runs: where the files are that it names. A person starts `python deploy/infer.py` there too."""
+"""The folder that a script runs in: the one with the files that it names. People start the script there too."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FILE = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,7}$")
 
 
 def running_folder(path: Path, script: Path, tree: ast.Module) -> tuple[Path, str]:
-    """The folder to run a script in, and why; without a reason where that is the one its user points at.
+    """The folder to run a script in, and the reason for it; no reason for the script's own folder.
 
-    It is the one in which most of the relative paths lead somewhere that stand in the script's text.
+    It is the folder in which most relative paths of the script's text exist.
     """
     first, *others = _candidates(path, script)
     named = sorted(set(_named(tree)))
@@ -32,9 +32,9 @@ def running_folder(path: Path, script: Path, tree: ast.Module) -> tuple[Path, st
 
 
 def _candidates(path: Path, script: Path) -> list[Path]:
-    """The folder that a user points at, then those a person might be in: down to the script's, or up to the project's.
+    """The folder that the user gives, then further ones: down to the script's folder, or up to the project's.
 
-    Not above the current folder, where the script is below that.
+    The search does not go above the current folder, where the script is below it.
     """
     if path.is_dir() and script.parent != path:
         between = script.parent.relative_to(path).parts
@@ -52,7 +52,7 @@ def _candidates(path: Path, script: Path) -> list[Path]:
 
 
 def _named(tree: ast.Module) -> Iterator[str]:
-    """The relative paths in a script's text, also those that it puts together of texts, as far as these are known."""
+    """The relative paths in a script's text, also paths that it joins, as far as their parts are plain texts."""
     for node in ast.walk(tree):
         text = ""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -81,7 +81,7 @@ def _may_be_path(text: str) -> bool:
 
 
 def _leads_somewhere(folder: Path, text: str) -> bool:
-    """Whether a path is there, or the folder that a file is to be written to."""
+    """Whether a path exists, or the folder of a file that may be written."""
     named = folder / text
     if named.exists():
         return True

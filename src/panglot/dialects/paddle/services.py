@@ -1,4 +1,4 @@
-"""Services of Paddle Serving (`web_service.py`), which are recognised to say why they are not run."""
+"""Services of Paddle Serving (`web_service.py`). They are recognised only to say why they are not served."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INFERENCE = (
     "../infer.py",
     "../python/infer.py",
 )
-"""Where the same project keeps its script with an engine, seen from the service."""
+"""Paths, from the service, at which the same project may have its script with an engine."""
 
 
 def refuse(path: Path) -> None:

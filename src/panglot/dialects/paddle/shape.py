@@ -1,4 +1,4 @@
-"""What there is in a script, and which way a request takes through it: step by step, or by the driver."""
+"""The parts of a script, and the way of a request through them: step by step, or by the driver."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ GET_ARGUMENTS = ("get_args", "parse_args", "get_arguments", "parse_arguments", "
 
 
 def find_engine(script: Path, tree: ast.Module, follow: bool = True) -> tuple[ast.ClassDef, Path, str] | None:
-    """The engine's class, the file it is in, and what makes it one: Paddle, or the steps.
+    """The engine's class, its file, and the sign by which it was recognised: Paddle, or the steps.
 
-    With `follow`, also one that the script takes from a module beside it.
+    With `follow`, the class may also come from a module beside the script.
     """
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == ENGINE:
@@ -35,7 +35,7 @@ def find_engine(script: Path, tree: ast.Module, follow: bool = True) -> tuple[as
 
 
 def arguments_of(script: Path, tree: ast.Module) -> tuple[parser.Argument, ...]:
-    """The parser's arguments: the script's, or those of a module beside it that it takes its parser from."""
+    """The arguments of the parser, in the script or in the module beside it that has the parser."""
     arguments = parser.read(tree)
     if arguments:
         return arguments
@@ -50,7 +50,7 @@ def arguments_of(script: Path, tree: ast.Module) -> tuple[parser.Argument, ...]:
 def choose(
     script: Path, tree: ast.Module, methods: dict[str, Function], arguments: tuple[parser.Argument, ...]
 ) -> dict[str, Any]:
-    """Whether the engine's steps are called directly or the driver as a whole, and why."""
+    """The way of a request: by the engine's steps, or by the driver as a whole; with the reason."""
     driver = drivers.find(tree)
     reason = not_drivable(methods)
     if not reason and driver is not None and driver.broken:
@@ -108,7 +108,7 @@ def by_steps(
 
 
 def _single(methods: dict[str, Function], wanted: list[inputs.Input]) -> str:
-    """Why requests must go through the steps one after the other; empty when their steps may alternate."""
+    """Why a request must take all steps before the next one begins; empty where their steps may alternate."""
     names = {field.name for field in wanted}
     if any(names & set(drivers.attributes_read(methods[step])) for step in ("run", "postprocess")):
         return "a step after preprocess reads the input from the arguments"

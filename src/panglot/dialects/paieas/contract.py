@@ -1,4 +1,4 @@
-"""The HTTP contract of the platform: /api/predict/SERVICE of its gateway, and short paths, as a processor alone has."""
+"""The HTTP contract of the platform: /api/predict/SERVICE of its gateway, and the short paths of a processor alone."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TEXT = b"text/plain; charset=utf-8"
 GATEWAY = "/api/predict/{service}"
 METHODS = ("POST", "GET")
 LONGEST_AGO = 15 * 3600
-"""Seconds that the date of a signed request may be off: the platform's client writes the time of its zone as GMT."""
+"""Seconds that the date of a signed request may be off: the platform's client writes its local time as GMT."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """Requests to the service by any name reach the processor: the name is its gateway's affair."""
+    """The routes of a service. The processor answers to any name of the service: only the gateway knows the names."""
     return Contract(
         routes=(
             InferRoute(GATEWAY, "/api/predict", methods=METHODS, whole_head=True),
@@ -41,7 +41,10 @@ def error(fault: Fault, request_id: str) -> ErrorAnswer:
 
 
 def signature(token: bytes, line: RequestLine, headers: Mapping[bytes, bytes]) -> bytes:
-    """What `eas_prediction` sends: HMAC-SHA1 over method, three headers and path. The worker compares the MD5."""
+    """The signature that `eas_prediction` sends: HMAC-SHA1 over method, three headers and path; empty without these.
+
+    The body is signed by its MD5 in a header. The worker compares the MD5: the front does not read bodies.
+    """
     date = headers.get(b"date", b"")
     if not headers.get(b"content-md5") or not _is_recent(date):
         return b""

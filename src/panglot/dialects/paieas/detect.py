@@ -69,7 +69,7 @@ def _find(path: Path, service: Service) -> Processor | None:
 
 
 def _model(folder: Path, service: Service) -> Path:
-    """What the platform would have put into /eas/workspace/model: what app.json names, `model`, or the folder."""
+    """The path that the platform has as /eas/workspace/model: the one that app.json names, `model`, or the folder."""
     for name in (service.model_path, "model"):
         if name and "://" not in name and (folder / name).exists():
             return Path(os.path.normpath(folder / name))
@@ -77,14 +77,14 @@ def _model(folder: Path, service: Service) -> Path:
 
 
 def _environment(folder: Path) -> tuple[str, ...]:
-    """What to do about an environment that conda packed for the platform."""
+    """A hint where the package has an environment that conda packed for the platform."""
     if not (folder / "ENV").is_dir():
         return ()
     return ("ENV, the environment of the platform, is not used: --python ENV/bin/python runs the script in it",)
 
 
 def _defaults(properties: dict[str, str]) -> dict[str, Any]:
-    """The settings that the script's own properties, or those of app.json, stand for."""
+    """The settings that the properties of the script and of app.json stand for."""
     numbers = {name: int(text) for name, text in properties.items() if text.isdecimal() and int(text)}
     defaults: dict[str, Any] = {"timeout": numbers.get("rpc.keepalive", KEEPALIVE) / 1000}
     if "rpc.max_queue_size" in numbers:

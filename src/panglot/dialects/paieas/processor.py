@@ -1,4 +1,4 @@
-"""The processor class of a script, found in its syntax tree, and what else the script says about itself."""
+"""The processor class of a script, found in its syntax tree, with its properties and fixed paths."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def find(script: Path) -> Processor | None:
     for node in classes(tree):
         if any(ast.unparse(base) in names for base in node.bases):
             processors.append(node)
+            # A class may derive from a processor above it.
             names.add(node.name)
     if not processors:
         return _elsewhere(script, tree)
@@ -59,7 +60,7 @@ def find(script: Path) -> Processor | None:
 
 
 def _names_of_base(tree: ast.Module) -> Iterator[str]:
-    """What a script calls the platform's base class."""
+    """The names that the platform's base class has in a script."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (f"{alias.asname or alias.name}.{BASE}" for alias in node.names if alias.name == MODULE)
@@ -82,7 +83,7 @@ def _elsewhere(script: Path, tree: ast.Module) -> Processor | None:
 
 
 def _inherits_elsewhere(processors: list[ast.ClassDef]) -> bool:
-    """Whether a class has a further base, which may have what its own body lacks."""
+    """Whether a class has a further base, which may bring the missing method."""
     return any(len(node.bases) > 1 for node in processors)
 
 
@@ -102,7 +103,7 @@ def _check(method: Function | None, name: str, script: Path) -> None:
 
 
 def _properties(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """What a script puts into `allspark.default_properties()` by plain texts."""
+    """The properties that a script puts into `allspark.default_properties()` by plain texts."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "put":
             texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]

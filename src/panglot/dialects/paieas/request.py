@@ -1,4 +1,4 @@
-"""Processors get the body as it is: a file's bytes, a text, or JSON."""
+"""Processors get the body unchanged: a file's bytes, a text, or JSON."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Service:
-    """What app.json says, as far as a server of one machine has a use for it."""
+    """The values of app.json that mean something for a server on one machine."""
 
     file: Path | None = None
     name: str = ""
@@ -22,7 +22,7 @@ class Service:
     """The script, relative to the folder."""
     model_path: str = ""
     properties: dict[str, str] = field(default_factory=dict)
-    """What it says of `rpc`, as the script's own properties are called."""
+    """Its table `rpc`, with the names that the script's own properties have."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -31,7 +31,7 @@ class Service:
 
 
 def read(path: Path) -> Service:
-    """The description at a path: the file itself, or the one in the folder; an empty one where there is none."""
+    """The description at a path: this file, or a file in the folder; an empty description where there is none."""
     folder = path if path.is_dir() else path.parent
     files = [path] if path.suffix == ".json" else [folder / name for name in NAMES]
     for file in files:

@@ -1,4 +1,4 @@
-"""The plain dialect: /predict, the routes of the script's own, and one for videos; errors as JSON."""
+"""The plain dialect: /predict, the script's own routes, and a route for videos; errors as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UPLOAD = InferRoute(
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """One route for every endpoint of the script. Each is a lane: no batch holds requests of two."""
+    """A route for every endpoint of the script. Each route is a lane: no batch has requests of two routes."""
     uses_request = bool(package.options.get("uses_request"))
     first = [InferRoute(PREDICT, PREDICT, lane=PREDICT, whole_head=uses_request)]
     routes = first if package.options.get("predict", True) else []

@@ -20,7 +20,7 @@ FALLBACK = True
 
 
 def detect(path: Path) -> Package | None:
-    """The package at a path. The last dialect tried: it says what is missing instead of saying no."""
+    """The package at a path. Raises StartError for other files, and never returns None: this dialect is tried last."""
     script = path if path.is_file() else _script_in(path)
     if script.suffix != ".py":
         raise StartError("this is no Python script", file=str(path), fix="name a .py file or a folder that holds one")
@@ -70,12 +70,12 @@ def _beside(tree: ast.Module, entry: str, name: str) -> str:
 
 
 def find_routes(tree: ast.Module, script: Path, config: Path | None) -> list[Route]:
-    """The routes of the script's own, whose functions may be in its Model too. Raises StartError."""
+    """The script's own routes. Their functions may be methods of its Model too. Raises StartError."""
     return routes_in(tree, [*methods_of_model(tree), *tree.body], script, config)
 
 
 def names_pictures(tree: ast.Module) -> bool:
-    """Whether a script looks for pictures in messages, which are parts of the type `image_url`."""
+    """Whether a script looks for pictures in messages: they are parts of the type `image_url`."""
     return any(isinstance(node, ast.Constant) and node.value == "image_url" for node in ast.walk(tree))
 
 
@@ -137,7 +137,7 @@ def _has_routes(script: Path) -> bool:
 
 
 def plain_entry(tree: ast.Module, script: Path, check: bool = True) -> tuple[str, list[str]]:
-    """The entry point of a plain script and why it was taken; empty when there is none."""
+    """The entry point of a plain script and the reason for it; empty where there is none."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Model":
             methods = functions(node.body)
@@ -170,7 +170,8 @@ def takes_frames(tree: ast.Module, entry: str) -> bool:
 
 
 def _check_signature(node: Function, script: Path, *, method: bool) -> None:
-    """Refuse a function that cannot be called with one argument, unless it has hints, which the worker reads."""
+    """Raise StartError for a function that cannot be called with one argument. With hints it may have several."""
+    # The worker takes fields of a request by the names and hints of the arguments.
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list)

@@ -33,7 +33,7 @@ def is_served(options: Any) -> bool:
 
 
 def pages(options: Any) -> tuple[Page, ...]:
-    """The list of models behind the path of one, which has only that model; and a page for it."""
+    """The pages below the path of one model: a list with this model alone, and the page of it."""
     if not is_served(options):
         return ()
     return (
@@ -60,7 +60,8 @@ def lists(options: Any) -> tuple[AdminRoute, ...]:
 
 
 def _reached(administration: ModelAdministration, request: Request) -> list[Any]:
-    """The models that OpenAI's clients can call, of each name the newest version, and that the client's key opens."""
+    """The models that OpenAI's clients can call and that the client's key opens, the newest version of each name."""
+    # `models` has the oldest version of each name first, so the newest one stays in the table.
     newest = {model.name: model for model in administration.models() if is_served(model.package.options)}
     holder = request.scope.get("key_holder")
     key = holder.key if holder is not None else None
@@ -88,11 +89,11 @@ def _about(model: Any) -> dict[str, Any]:
 
 
 def write_error(fault: Fault, request_id: str) -> ErrorAnswer:
-    """A fault in OpenAI's form. The request id is in the header, as theirs is."""
+    """A fault in OpenAI's form. As there, the request id is in a header."""
     kind = "invalid_request_error" if fault.status < 500 else "server_error"
     details = dict(fault.details or {})
     if fault.code == "no_model":
-        # The front's word for a name that no model has.
+        # The front's code for an unknown model, and OpenAI's code for it.
         details, fault = {"param": "model"}, fault._replace(code="model_not_found")
     error = {"message": fault.message, "type": kind, "param": details.pop("param", None), "code": fault.code, **details}
     return ErrorAnswer(fault.status, b"application/json", json.dumps({"error": error}).encode())

@@ -1,4 +1,4 @@
-"""Which functions of a script OpenAI's clients can call. Light: what is read before anything is served."""
+"""Which functions of a script OpenAI's clients can call. Without imports of the web: every detection needs this."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import ast
 from panglot.packages.source import functions
 
 ARGUMENTS = {"chat": "messages", "embed": "texts"}
-"""What the functions are called, and their first argument."""
+"""The names of the functions, each with its first argument."""
 
 
 def found_in(body: list[ast.stmt], methods: list[ast.stmt]) -> dict[str, int]:
-    """The lines of those of the two functions that a script, or its Model, defines.
+    """The lines of the functions among the two that a script, or its Model, defines.
 
-    Others of that name have another first argument.
+    A function of this name with another first argument is something else.
     """
     in_model = functions(methods)
     defined = {**functions(body), **in_model}

@@ -1,4 +1,4 @@
-"""Whether a script uses the requests it is given: only then its worker gets their headers."""
+"""Whether a script reads its requests by `panglot.request()`: only then its worker gets their headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def uses_requests(tree: ast.Module, script: Path) -> bool:
 
 
 def _read(file: Path) -> ast.Module | None:
-    """A module that names panglot, if it can be read; the import of a broken one fails later, and says why."""
+    """A module that names panglot; None for other modules, and for a broken one: its import will say what is wrong."""
     try:
         return parse(file) if b"panglot" in content_if_any(file) else None
     except (StartError, OSError):
@@ -29,7 +29,7 @@ def _read(file: Path) -> ast.Module | None:
 
 
 def _uses_request(tree: ast.Module) -> bool:
-    """Whether a module imports `request` or `requests` of panglot, or panglot and uses these."""
+    """Whether a module imports `request` or `requests` from panglot, or imports panglot and uses them."""
     whole = False
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "panglot":

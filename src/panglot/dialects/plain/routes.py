@@ -1,4 +1,4 @@
-"""The routes that a plain script gives to functions of its own: by `@route`, or by the table [routes]."""
+"""The routes of a plain script's own functions: by `@route`, or by the table [routes]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESERVED = (
     "", "metrics", "docs", "openapi.json", "status", "status.json", "analyze_video", "v2", "models", "jobs", "pages",
     "playground.json", "samples", "reload", "login", "logout",
 )  # fmt: skip
-"""The first segments of the paths that every server has."""
+"""The first segments of paths that every server has."""
 PATH = re.compile(r"(/(?:[A-Za-z0-9._~-]|\{[A-Za-z_]\w*(?:\.\.\.)?\})+)+")
 RULES = "a path is like /embed, /v1/labels or /items/{name}: letters, digits and . _ ~ - between slashes"
 OTHER_SEGMENT = re.compile(r"<(?:\w+:)?(\w+)>|(?<=/):(\w+)")
@@ -32,7 +32,7 @@ ARGUMENTS = ("path", "batch", "methods")
 
 @dataclass(frozen=True)
 class Route:
-    """A route of the script. `batch`: whether the function takes lists of requests, or of how many at most."""
+    """A route of the script. `batch`: whether the function takes lists of requests, or the most of a list."""
 
     path: str
     function: str
@@ -43,7 +43,7 @@ class Route:
 
     @property
     def key(self) -> str:
-        """The route as the worker is given it: several functions may have one path, by different methods."""
+        """The name of the route for the worker. With different methods, several functions may have one path."""
         return self.path if self.methods == ("POST",) else f"{','.join(self.methods)} {self.path}"
 
     @property
@@ -52,7 +52,7 @@ class Route:
 
     @property
     def takes(self) -> set[tuple[str, str]]:
-        """Each method with the path, in which the names of free segments do not count."""
+        """Each method with the path, without the names of free segments: they tell no two paths apart."""
         return {(method, FREE.sub("{}", self.path)) for method in self.methods}
 
     def for_worker(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Route:
 
 
 def routes(tree: ast.Module, body: list[ast.stmt], script: Path, config: Path | None) -> list[Route]:
-    """The routes of a script whose functions are in `body`, those of its decorators first. Raises StartError."""
+    """The routes of a script with its functions in `body`: first the ones of decorators. Raises StartError."""
     routes = [*_decorated(tree, body, script), *_listed(config)]
     taken: dict[tuple[str, str], Route] = {}
     for route in routes:
@@ -75,7 +75,7 @@ def routes(tree: ast.Module, body: list[ast.stmt], script: Path, config: Path | 
                 fix = "give each function a path or a method of its own"
                 raise StartError(problem, file=route.file, line=route.line, fix=fix)
     unique = {route.key: route for route in routes}.values()
-    # Tools, and clients that name no route, use the first: one that takes a body at a path that is known.
+    # Tools, and clients that name no route, use the first one: it should take a body, at a path without free segments.
     return sorted(unique, key=lambda route: ("POST" not in route.methods, is_template(route.path)))
 
 
@@ -98,14 +98,14 @@ def _check(route: Route) -> None:
 
 
 def _better(path: str) -> str:
-    """What to write instead of a path that cannot be."""
+    """What to write instead of a path that is not allowed."""
     better = OTHER_SEGMENT.sub(lambda match: "{%s}" % (match[1] or match[2]), path)
     better = better if better.startswith("/") else f"/{better}"
     return f'write "{better}"' if PATH.fullmatch(better) else RULES
 
 
 def _misfit(path: str) -> str:
-    """Why a path with free segments makes no sense."""
+    """Why the free segments of a path are not allowed; empty where they are."""
     try:
         template(path)
     except ValueError as error:
@@ -117,7 +117,7 @@ def _misfit(path: str) -> str:
 
 
 def _decorated(tree: ast.Module, body: list[ast.stmt], script: Path) -> Iterator[Route]:
-    """The functions that `@route` of the module `panglot` marks."""
+    """The functions with the decorator `@route` of the module `panglot`."""
     names = set(_names(tree))
     for node in body:
         if isinstance(node, Function):
@@ -128,7 +128,7 @@ def _decorated(tree: ast.Module, body: list[ast.stmt], script: Path) -> Iterator
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
-    """What the script calls our decorator."""
+    """The names that the decorator has in the script."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (f"{alias.asname or alias.name}.route" for alias in node.names if alias.name == "panglot")
@@ -137,7 +137,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 
 def _read(decorator: ast.expr, function: str, script: Path) -> Route:
-    """The route of one decorator, whose arguments must be plain values: the script is read and not run."""
+    """The route of one decorator. Raises StartError for arguments that are no plain values: the script does not run."""
     words = decorator.keywords if isinstance(decorator, ast.Call) else []
     values = {keyword.arg or "": _literal(keyword.value) for keyword in words}
     paths = [_literal(argument) for argument in (decorator.args if isinstance(decorator, ast.Call) else [])]
@@ -182,7 +182,7 @@ def _methods(value: Any) -> tuple[str, ...] | None:
 
 
 def _listed(config: Path | None) -> Iterator[Route]:
-    """The routes of the table [routes] in panglot.toml: a function's name, or a table with what @route takes."""
+    """The routes of the table [routes] in panglot.toml: each has the name of a function, or a table as for @route."""
     if config is None:
         return
     file = tomlfile.read(config)

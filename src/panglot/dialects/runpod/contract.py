@@ -1,7 +1,7 @@
-"""The HTTP contract of RunPod: /run, /runsync and what follows a job, as its SDK serves them and as it hosts them.
+"""The HTTP contract of RunPod: /run, /runsync, and the pages of a job.
 
-The SDK's own server has the short paths, the hosted API the same behind `/v2/ENDPOINT`. Every request is a job of the
-server's store. The worker answers with `{"output": ...}` or `{"error": ...}`; `views` adds the rest.
+The server of the platform's SDK has short paths. The hosted API has the same paths behind `/v2/ENDPOINT`. Every request
+is a job of the server's store. The worker answers with `{"output": ...}` or `{"error": ...}`; `views` adds the rest.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from panglot.web.job_contract import JobOptions, JobRequest, JobRoute
 
 JSON = b"application/json"
 HOSTED = "/v2/{endpoint}"
-"""What the paths of the hosted API begin with; the name of the endpoint is the gateway's affair."""
+"""The beginning of the hosted API's paths. Every name of an endpoint is right here: only the gateway knows them."""
 FIELDS = ("input", "policy", "webhook")
 WAIT, LEAST_WAIT, MOST_WAIT = 90.0, 1.0, 300.0
-"""Seconds that /runsync waits for the end of a job: without `?wait=`, and the limits of that."""
+"""Seconds that /runsync waits for the end of a job: without `?wait=`, and the least and the most of that."""
 RETAIN, RETAIN_SYNC, RETAIN_ANSWERED = 1800.0, 60.0, 0.0
 """Seconds that a job is stored after its end: of /run, of /runsync, and of /runsync where the client has the answer."""
 DAY, WEEK = 86400.0, 7 * 86400.0
 USUAL_SYNC = JobOptions(wait=WAIT, attached=True, lifetime=DAY, retain=RETAIN_SYNC, retain_answered=RETAIN_ANSWERED)
-"""How a request of /runsync becomes a job that says nothing about it."""
+"""How a request of /runsync becomes a job, where it has neither a policy nor a webhook."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
@@ -55,7 +55,7 @@ def contract(package: Package, settings: Settings) -> Contract:
             Page(f"{start}/health", INFER, pages.health),
             Page(f"{start}/purge-queue", ADMIN, pages.purge_queue, methods=("POST",)),
         ]
-    # Only ids of jobs: `/status/NAME` is Panglot's page of a request, on every server.
+    # Only names that end as ids of jobs do: elsewhere `/status/NAME` is Panglot's own page about a request.
     shown.append(Page(f"/status/{{id}}{views.SUFFIX}", INFER, pages.status))
     if package.options.get("endpoint"):
         routes.append(InferRoute(f"/{package.options['endpoint']}/realtime", "/realtime", target="/realtime"))
@@ -87,13 +87,13 @@ def _options(request: JobRequest) -> JobOptions:
 
 
 def _sync_options(request: JobRequest) -> JobOptions:
-    """The same for /runsync, where the worker itself says what is wrong with a body. Raises RouteRefused."""
+    """How a request of /runsync becomes a job. The worker refuses a body without input. Raises RouteRefused."""
     if request.respond_async:
-        # As by /run.
+        # The client asks for what /run does.
         return _with_policy(request, retain=RETAIN, wait=min(request.wait or 0.0, WAIT))
     given = request.query.get("wait", "")
     wait = min(max(int(given) / 1000, LEAST_WAIT), MOST_WAIT) if given.isdecimal() else WAIT
-    # A client that leaves before the answer has no id to ask for, unless it names the job by a key of its own.
+    # A client that leaves before the answer does not know the job's id: the job ends with it, unless a key names it.
     attached = not request.fields.get("webhook") and "idempotency-key" not in request.headers
     return _with_policy(request, retain=RETAIN_SYNC, retain_answered=RETAIN_ANSWERED, wait=wait, attached=attached)
 
@@ -125,13 +125,13 @@ def _seconds(policy: dict[str, Any], name: str, otherwise: float) -> float:
 
 
 def _missing_input() -> Fault:
-    """The refusal of the SDK's server, which FastAPI words."""
+    """The refusal of the SDK's server, in the words of FastAPI."""
     detail = [{"type": "missing", "loc": ["body", "input"], "msg": "Field required", "input": {}}]
     return Fault(422, "missing_input", "the body is a JSON object with the field input", details={"detail": detail})
 
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
-    """A fault as the platform words it. Of one that ends a job, clients see the sentence in the job."""
+    """A fault in the platform's form. A fault that ends a job is shown by its sentence, in the job."""
     content = {"detail": fault.details["detail"]} if fault.code == "missing_input" and fault.details else None
     return ErrorAnswer(fault.status, JSON, _json(content or {"error": fault.message}))
 
@@ -143,5 +143,5 @@ def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
 
 
 def _json(value: Any) -> bytes:
-    # A script's message may hold lone surrogates, which UTF-8 cannot.
+    # A script's message may have lone surrogates, which UTF-8 cannot encode.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -16,13 +16,13 @@ LOOKS_FOR = "a script that calls runpod.serverless.start: handler.py, rp_handler
 USUAL = ("handler.py", "rp_handler.py", "src/handler.py", "src/rp_handler.py", "main.py", "src/main.py")
 """The entry, where several scripts start a worker and no Dockerfile names one."""
 HANDLERS = USUAL[:4]
-"""Names that say that there is a handler in a script."""
+"""Names of scripts that must have a handler."""
 FOLDERS = (".", "src")
 MOST_SCRIPTS = 100
 ROOT_FILES = (dockerfile.NAME, "test_input.json", ".runpod", "requirements.txt")
-"""What the folder above `src` has where it is the package."""
+"""Files by which the folder above `src` is known to be the package."""
 EXECUTION = 600.0
-"""Seconds that the platform gives a job unless its policy says otherwise."""
+"""Seconds that the platform gives a job without a policy."""
 
 
 def detect(path: Path) -> Package | None:
@@ -105,5 +105,5 @@ def _chosen(worker: WorkerScript, folder: Path, image: Dockerfile) -> tuple[str,
 
 
 def _endpoint(environ: Mapping[str, str]) -> str:
-    """The id of the endpoint, which the platform's path for real-time requests begins with; mostly empty."""
+    """The id of the endpoint, with which the platform's path for real-time requests begins; empty on most machines."""
     return environ.get("RUNPOD_ENDPOINT_ID", "").strip("/")

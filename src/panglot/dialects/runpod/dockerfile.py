@@ -1,4 +1,4 @@
-"""What the Dockerfile of a worker says: the script it runs, the folder it runs in, and other programs it starts."""
+"""The Dockerfile of a worker: the script that it runs, the folder it runs in, and other programs that it starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTRUCTION = re.compile(r"\s*(CMD|ENTRYPOINT|WORKDIR)\s+(.+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Dockerfile:
-    """A Dockerfile, as far as it says how the worker is run. Without a file, all of it is empty."""
+    """The instructions of a Dockerfile that run the worker. Without a file, all fields are empty."""
 
     words: tuple[str, ...] = ()
     """The words of its ENTRYPOINT and CMD."""
@@ -40,7 +40,8 @@ class Dockerfile:
         if not self.script:
             return False
         named, own = PurePosixPath(self.script).parts, script.relative_to(folder).parts
-        # What is COPY'd where is not followed: the name must be the same, and its folder unless the image has none.
+        # COPY is not followed. So the name must be the same, and also the folder, unless the image has the script in
+        # its root.
         return named[-len(own) :] == own or (named[-1:] == own[-1:] and len(named) <= 2)
 
 
@@ -73,7 +74,7 @@ def _instructions(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _words(value: str) -> list[str]:
-    """The words of an instruction in either of its forms; of a shell inside of it, those of the shell's line."""
+    """The words of an instruction in either of its forms; where it runs a shell, also the words of the shell's line."""
     try:
         words = [str(word) for word in json.loads(value)] if value.startswith("[") else shlex.split(value)
     except ValueError:

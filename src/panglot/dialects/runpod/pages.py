@@ -1,7 +1,7 @@
-"""What clients do with a job: look at it, read its stream, cancel it, run it again; and the endpoint's health.
+"""Pages of a job: its state, its stream, cancelling it, running it again; and the endpoint's health.
 
-A POST on a short path is meant for the SDK's own server, which runs the job then and answers with its end. All others
-are answered at once, as the hosted API does.
+On the server of the SDK, a POST to a short path runs the job, and the answer comes at its end. All other requests are
+answered at once, as by the hosted API.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_STREAM = "Stream not supported, handler must be a generator."
 
 
 async def status(model: Model, request: Request) -> Response:
-    """A job, with its output, its error, or how far it is."""
+    """A job, with its output, its error or its progress."""
     jobs, state = _own(model, request), await _state(model, request)
     if state is None:
         return _not_found(request)
@@ -36,7 +36,7 @@ async def status(model: Model, request: Request) -> Response:
 
 
 async def stream(model: Model, request: Request) -> Response:
-    """What a generator has yielded since the last time; on the short path all of it, once it has ended."""
+    """The parts that a generator has yielded since the last request; on a short path all parts, after its end."""
     jobs, state = _own(model, request), await _state(model, request)
     if state is None:
         return _not_found(request)
@@ -45,7 +45,8 @@ async def stream(model: Model, request: Request) -> Response:
     waits = _waits(request)
     if waits:
         state = await jobs.wait(state.job.id, LONGEST_WAIT) or state
-    # The state first, then the parts: a client stops at an ended job without parts, and must not miss the last ones.
+    # The parts after the state: a client stops at a job that has ended and has no new parts. In the other order, it
+    # would miss the parts that came in between.
     parts = await (jobs.parts(state.job.id) if waits else jobs.new_parts(state.job.id))
     yields = b",".join(part for part in parts if part.startswith(views.OUTPUT))
     content = views.fields(state)
@@ -56,7 +57,7 @@ async def stream(model: Model, request: Request) -> Response:
 
 
 async def cancel(model: Model, request: Request) -> Response:
-    """Cancel a job. One that has ended stays as it is."""
+    """Cancel a job. A job that has ended stays as it is."""
     state = await _state(model, request)
     cancelled = await _own(model, request).cancel(state.job.id) if state is not None else None
     if cancelled is None:
@@ -65,7 +66,7 @@ async def cancel(model: Model, request: Request) -> Response:
 
 
 async def retry(model: Model, request: Request) -> Response:
-    """Queue a job that has failed once more, with its id and input."""
+    """Queue a failed job once more, with the same id and input."""
     state = await _state(model, request)
     if state is None:
         return _not_found(request)
@@ -76,7 +77,7 @@ async def retry(model: Model, request: Request) -> Response:
 
 
 async def health(model: Model, request: Request) -> Response:
-    """How many jobs are stored by their states, and what the workers do."""
+    """How many jobs are in each state, and how many workers are ready, idle or running."""
     counts = await _jobs(model).counts()
     workers = await model.workers()
     ready = [worker for worker in workers if worker["state"] == "ready"]
@@ -120,7 +121,7 @@ def _own(model: Model, request: Request) -> ClientJobs:
 
 
 async def _state(model: Model, request: Request) -> JobState | None:
-    """The job that a path names, if it is the client's own."""
+    """The job that a path names; None where it is not there, or belongs to another client."""
     name = views.stored_id(request.path_params["id"])
     return await _own(model, request).find(name) if name else None
 

@@ -9,7 +9,7 @@ from panglot.inputs.base import About, Base64, ClientRequest, Given, Json
 
 FIELD = "file"
 COMPARED = ("output", "status")
-"""What of an answer counts where two are compared: ids and times are new with every job."""
+"""The keys that count where two answers are compared: ids and times are new with every job."""
 
 
 def make_request(about: About, given: Given) -> ClientRequest:

@@ -1,4 +1,4 @@
-"""The call of `runpod.serverless.start` in a script, found in its syntax tree, and what it hands over."""
+"""The call of `runpod.serverless.start` in a script, and the handler that it passes, found in the syntax tree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def find(path: Path) -> WorkerScript | None:
 
 
 def check_not_forgotten(path: Path) -> None:
-    """Raise StartError for a script with a handler of this platform that never hands it over."""
+    """Raise StartError for a script that defines a handler for this platform, and never passes it to `start`."""
     if MODULE.encode() not in content_if_any(path):
         return
     tree = parse(path)
@@ -55,7 +55,7 @@ def check_not_forgotten(path: Path) -> None:
 
 
 def _names_of_start(tree: ast.Module) -> Iterator[str]:
-    """What a script calls the platform's function, by its imports."""
+    """The names that the platform's function has in a script, by its imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -73,7 +73,7 @@ def _names_of_start(tree: ast.Module) -> Iterator[str]:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`runpod.serverless.start`, for an expression that is such names; else empty."""
+    """An expression of names and dots as text, such as `runpod.serverless.start`; empty for another expression."""
     if isinstance(node, ast.Name):
         return node.id
     before = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
@@ -91,14 +91,14 @@ def _handler(call: ast.Call, tree: ast.Module, path: Path) -> str:
     for key, value in zip(config.keys, config.values, strict=True):
         if isinstance(key, ast.Constant) and key.value == "handler":
             return value.id if isinstance(value, ast.Name) else ""
-    # A name may be given its handler later: config["handler"] = handler.
+    # The handler may be added later, by config["handler"] = handler, or under a key that only running the script tells.
     if isinstance(given[0], ast.Name) or not all(isinstance(key, ast.Constant) for key in config.keys):
         return ""
     raise StartError("the configuration of start() has no handler", file=str(path), line=call.lineno, fix=FORM)
 
 
 def _assigned(name: str, tree: ast.Module) -> ast.expr | None:
-    """What is assigned to a name, where that happens once."""
+    """The value of a name that is assigned once; else None."""
     values = [
         node.value
         for node in ast.walk(tree)

@@ -1,7 +1,7 @@
 """A job as clients of the platform see it.
 
-What the worker has stored is a JSON object with `output` or `error`, or parts that are such objects. It is joined with
-the fields of the job as bytes: results may have many megabytes, and the front never parses them.
+The stored answer of a worker is a JSON object with `output` or `error`, or parts that are such objects. It is joined
+with the fields of the job as bytes: results may have many megabytes, and the front never parses them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ STATUSES = {
     CANCELLED: "CANCELLED", EXPIRED: "TIMED_OUT", INTERRUPTED: "FAILED",
 }  # fmt: skip
 OUTPUT = b'{"output":'
-"""What each part of a stream begins with; another part tells why the stream failed."""
+"""The beginning of each part of a stream. A part that begins otherwise says why the stream failed."""
 ID = re.compile(r"(?:sync-)?([0-9a-z]{26})(?:-u1)?")
 SYNC, SUFFIX = "sync-", "-u1"
 NO_REASON = "the job has no answer"
 
 
 def shown_id(job: Job) -> str:
-    """The id by which clients know a job; the worker's half gives it to the handler in the same form."""
+    """The id by which clients know a job. The worker's half of the dialect gives it to the handler in the same form."""
     return (SYNC if job.route.endswith("/runsync") else "") + job.id + SUFFIX
 
 
 def stored_id(shown: str) -> str:
-    """The id of the store for one that a client gives; empty where it is none."""
+    """The id in the store, for the id that a client sends; empty where that is no id of a job."""
     match = ID.fullmatch(shown)
     return match[1] if match is not None else ""
 
@@ -45,7 +45,7 @@ def status(job: Job) -> str:
 
 
 def fields(state: JobState) -> dict[str, Any]:
-    """What is told of every job: times are milliseconds."""
+    """The fields that every job has. Times are milliseconds."""
     job = state.job
     content: dict[str, Any] = {}
     if job.started is not None:
@@ -60,7 +60,7 @@ def fields(state: JobState) -> dict[str, Any]:
 
 
 def body(state: JobState, answer: StoredAnswer | None) -> bytes:
-    """The job with its output or error, as far as there is one."""
+    """The job, with its output or error once there is one."""
     return joined(fields(state), result(state, answer))
 
 
@@ -76,7 +76,7 @@ def result(state: JobState, answer: StoredAnswer | None) -> bytes:
     if answer.ends:
         return _of_parts([answer.part(number) for number in range(len(answer.ends))])
     if not answer.body:
-        # A generator that has yielded nothing.
+        # The answer of a generator that has yielded nothing.
         return b'{"output":[]}'
     if 400 <= answer.status < 500 and not answer.body.startswith(b'{"error":'):
         return _json({"error": answer.body.decode("utf-8", "replace")})
@@ -84,7 +84,7 @@ def result(state: JobState, answer: StoredAnswer | None) -> bytes:
 
 
 def _of_parts(parts: list[bytes]) -> bytes:
-    """All that a generator has yielded, as a list; or why it failed."""
+    """All parts of a generator's answer as one list; or its last part, where this says why it failed."""
     if not parts[-1].startswith(OUTPUT):
         return parts[-1]
     return b'{"output":[' + b",".join(part[len(OUTPUT) : -1] for part in parts) + b"]}"
@@ -99,7 +99,7 @@ def _json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        # A script's progress may hold lone surrogates, which UTF-8 cannot, and numbers of any size.
+        # A script's progress may have lone surrogates, or numbers of any size, which orjson refuses.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -107,17 +107,18 @@ def _json(value: Any) -> bytes:
 
 
 def accepted(state: JobState) -> PlatformAnswer:
-    """The answer for a job that has not ended. The SDK's server calls one that waits IN_PROGRESS from the start."""
+    """The answer for a job that has not ended."""
     content = fields(state)
+    # The SDK's server calls a job of /run IN_PROGRESS from the start, also while it waits.
     if state.job.route == "/run":
         content["status"] = "IN_PROGRESS"
     return PlatformAnswer(200, JSON, _json(content))
 
 
 def ended(state: JobState, answer: StoredAnswer | None) -> PlatformAnswer:
-    """The answer for a job that has ended: 200 however it ended. The platform's client reads no other answer.
+    """The answer for a job that has ended: 200 for every end, because the platform's client reads no other answer.
 
-    A body that was refused was no job in the eyes of the platform, and has its own status.
+    A body that was refused was never a job for the platform, and has its own status.
     """
     if answer is None:
         return PlatformAnswer(200, JSON, body(state, None))

@@ -11,7 +11,7 @@ from panglot.web.jobs.views import own_of
 
 PATH = "/endpoints/{endpoint}/async-invocations"
 TARGET = "/async-invocations"
-"""The route that the worker gets: there, other headers tell the content type and what is accepted."""
+"""The route that the worker gets. On this route, other headers have the type of the input and of the answer."""
 PREFIX = "x-amzn-sagemaker-"
 LOCATION = PREFIX + "inputlocation"
 ADDRESSES = ("https://", "http://")
@@ -42,7 +42,7 @@ def _seconds(request: JobRequest, name: str, most: int) -> float | None:
 
 
 def accepted(state: JobState) -> PlatformAnswer:
-    """Where the answer will be: a path of this server, in place of an object of S3. A failure is there too."""
+    """The place of the answer, or of the failure: a path of this server, where the platform names an object of S3."""
     job = state.job
     where = f"/jobs/{job.id}/result".encode()
     body = json.dumps({"InferenceId": own_of(job).get("inference_id") or job.id}).encode()

@@ -1,4 +1,4 @@
-"""SageMaker's containers: POST /invocations, GET /ping, and the paths by which the platform's own clients call."""
+"""SageMaker's containers: POST /invocations, GET /ping, and the paths that the platform's own clients call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXECUTION = "/execution-parameters"
 ENDPOINTS = "/endpoints/{endpoint}/invocations"
 INVOKE = "/models/{model}/invoke"
 TARGET_MODEL = ModelName(header="x-amzn-sagemaker-target-model")
-"""By which clients of a multi-model endpoint choose the model: its name, or the name of its archive."""
+"""The header by which clients of a multi-model endpoint choose a model, by its name or the name of its archive."""
 TYPES = {
     400: "BadRequestException",
     401: "UnauthorizedException",
@@ -33,7 +33,7 @@ TYPES = {
     503: "ServiceUnavailableException",
     507: "InsufficientStorageException",
 }
-"""What the model server of the containers calls a status; all others are an InternalServerException."""
+"""The names of statuses in the model server of the containers. All others are an InternalServerException."""
 MESSAGES = {
     "not_found": "Requested resource is not found, please refer to API document.",
     "method_not_allowed": "Requested method is not allowed, please refer to API document.",
@@ -82,7 +82,7 @@ class Errors:
 
 
 def _json(value: object) -> bytes:
-    # The model server writes its JSON with an indentation; a script's message may hold lone surrogates.
+    # Indented, as the model server writes it. A script's message may have lone surrogates, which UTF-8 cannot encode.
     return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace")
 
 

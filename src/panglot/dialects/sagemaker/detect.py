@@ -113,7 +113,7 @@ def _flavor(entry: Entry | None, folder: Path, named: str) -> Flavor:
 
 
 def _check(entry: Entry | None, flavor: Flavor) -> None:
-    """Raises StartError for functions that no container stands in for."""
+    """Raise StartError for a missing function that the container has no default for."""
     if entry is None or entry.is_service or entry.has_handlers or entry.is_open:
         return
     missing = [name for name in NEEDED if name not in entry.names]
@@ -130,7 +130,8 @@ def _check(entry: Entry | None, flavor: Flavor) -> None:
 
 
 def _fixed_paths(entry: Entry | None, root: Path, folder: Path) -> tuple[FixedPath, ...]:
-    """Texts of the scripts that begin with the platform's folder; training alone uses those behind `__main__`."""
+    """Texts of the scripts that begin with the platform's folder. Texts behind `__main__` do not count: they are for
+    training."""
     if entry is None:
         return ()
     inside = os.path.relpath(folder, root) if folder.is_relative_to(root) else "model"
@@ -157,7 +158,7 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
 
 
 def arrange(package: Package, settings: Settings) -> Package:
-    """The package by what panglot.toml chooses; flags and variables were known before."""
+    """The package, made again by the choices of panglot.toml. `detect` has used flags and variables already."""
     if "pipeline" in package.options:
         return package
     chosen = {name: str(getattr(settings, name)) for name in CHOSEN}
@@ -167,5 +168,6 @@ def arrange(package: Package, settings: Settings) -> Package:
     if entry is None:
         entry = entries.find(package.script, "") if package.script.is_file() else None
     anew = _package(entry, package.root, package.root, chosen)
+    # Set by the path that the user gave, or outside of `_package`: they stay.
     same = ("name", "config", "worker_half", "archive", "unpacked", "arguments", "defaults")
     return dataclasses.replace(anew, **{name: getattr(package, name) for name in same})

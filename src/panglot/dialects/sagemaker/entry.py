@@ -1,6 +1,6 @@
-"""Which file of a path is the script, which of the platform's functions it has, and where its model lies.
+"""The script of a path, and the platform's functions that it has.
 
-Nothing of it runs: training scripts, which end with `if __name__ == "__main__"`, are scripts like others.
+The script does not run. So a training script, which ends with `if __name__ == "__main__"`, is a script like others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from panglot_worker.files.package_files import content_if_any
 DEFAULT = "inference.py"
 CODE = "code"
 FOLDERS = (CODE, "", "src", "source", "source_dir", "scripts", "inference")
-"""Where repositories have their script, below the folder that is named."""
+"""The folders in which repositories have their script, from the folder that is served."""
 ARGUMENTS = {
     "model_fn": 1, "input_fn": 2, "predict_fn": 2, "output_fn": 2, "transform_fn": 4, "pre_model_fn": 1,
     "model_warmup_fn": 2,
@@ -35,10 +35,10 @@ FORMS = {
 HANDLERS = ("input_handler", "output_handler")
 HANDLER = "handler"
 SERVICE, SERVICE_BASES = "handler_service.py", ("DefaultHandlerService", "HuggingFaceHandlerService")
-"""The name of a script that replaces the toolkit's service, and the classes that such a service is one of."""
+"""The name of a script that replaces the toolkit's service, and the base classes of such a service."""
 WORDS = (b"model_fn", b"transform_fn", b"input_fn", b"_handler", b"handler", b"Handler", b"predict_fn", b"output_fn")
 ESTIMATOR = ("features", "labels", "mode")
-"""Arguments of a `model_fn` of TensorFlow's estimators, which is something else."""
+"""Arguments of the `model_fn` of TensorFlow's estimators, which has nothing to do with the platform's."""
 MOST_SCRIPTS = 200
 
 
@@ -64,23 +64,23 @@ class Entry:
 
     @property
     def has_handlers(self) -> bool:
-        """Whether it is one of the TensorFlow Serving container."""
+        """Whether it is a script for the TensorFlow Serving container."""
         return not {*ARGUMENTS} & self.names and ({*HANDLERS} <= self.names or HANDLER in self.names)
 
     @property
     def is_service(self) -> bool:
-        """Whether it is a service of its own, which the model server calls in place of the toolkit's."""
+        """Whether it is a service that the model server calls instead of the toolkit's."""
         return self.script.name == SERVICE and _service(self.tree) is not None
 
     @property
     def is_open(self) -> bool:
-        """Whether the script imports names that only running it tells."""
+        """Whether the script imports names by a star: only running it would tell them."""
         stars = (node for node in self.tree.body if isinstance(node, ast.ImportFrom))
         return any(alias.name == "*" for node in stars for alias in node.names)
 
 
 def find(path: Path, named: str) -> Entry | None:
-    """The script at a path; `named` is the one that a setting or a variable names. Raises StartError."""
+    """The script at a path; `named` is its name by a setting or a variable. Raises StartError."""
     if path.is_file():
         if path.suffix != ".py":
             return None
@@ -99,12 +99,12 @@ def find(path: Path, named: str) -> Entry | None:
 
 
 def _is_model_folder(folder: Path) -> bool:
-    """Whether a folder with `code` in it is an unpacked model: it has files, and no script of its own."""
+    """Whether a folder with a folder `code` is an unpacked model: it has files, but no script."""
     return any(child.is_file() for child in folder.iterdir()) and not any(folder.glob("*.py"))
 
 
 def _named(path: Path, named: str) -> Entry | None:
-    """The script of a name, with or without its ending, as the platform takes it."""
+    """The script of a name. As on the platform, the name may lack its ending."""
     file = named if named.endswith(".py") else named + ".py"
     for name in FOLDERS:
         script = path / name / file
@@ -115,7 +115,7 @@ def _named(path: Path, named: str) -> Entry | None:
 
 def _in_folder(folder: Path, root: Path) -> Entry | None:
     scripts = sorted(folder.glob("*.py"))[:MOST_SCRIPTS]
-    # A service calls what else is there; then the platform's default name comes first, whatever else could be meant.
+    # A service comes first, because it calls the other scripts. Then the platform's default name wins over all others.
     for script in sorted(scripts, key=lambda script: script.name != SERVICE):
         if script.name in (SERVICE, DEFAULT):
             entry = _entry(script, root, named="")
@@ -143,7 +143,7 @@ def _entry(script: Path, root: Path, named: str) -> Entry | None:
 
 
 def _sign(tree: ast.Module, script: Path, is_named: bool) -> str:
-    """What makes a script one of this platform; empty where it is none."""
+    """The sign that a script was written for this platform; empty where there is none."""
     service = _service(tree) if script.name == SERVICE else None
     if service is not None:
         return f"{script.name}:{service.lineno} defines the service {service.name}"
@@ -172,7 +172,7 @@ def _sign(tree: ast.Module, script: Path, is_named: bool) -> str:
 
 
 def _service(tree: ast.Module) -> ast.ClassDef | None:
-    """The last class over a service of the toolkits."""
+    """The last class that derives from a service of the toolkits."""
     services = [
         node for node in classes(tree)
         if any(ast.unparse(base).rpartition(".")[2] in SERVICE_BASES for base in node.bases)
@@ -189,7 +189,7 @@ def _is_estimator(model: Function) -> bool:
 
 
 def check(entry: Entry) -> None:
-    """Raises StartError where a script cannot work, on the platform either."""
+    """Raise StartError for a script that cannot work, here or on the platform."""
     defined = functions(entry.tree.body)
     others = [name for name in ("input_fn", "predict_fn", "output_fn") if name in entry.names]
     if "transform_fn" in entry.names and others:
@@ -203,7 +203,7 @@ def check(entry: Entry) -> None:
     for name, count in ARGUMENTS.items():
         node = defined.get(name)
         if node is None or node.decorator_list:
-            # What a decorator makes of it shows when the script is imported.
+            # A decorator may change the signature: only the import of the script will tell.
             continue
         if isinstance(node, ast.AsyncFunctionDef):
             problem = f"{name} is async, and the platform calls it without awaiting it"
@@ -218,7 +218,7 @@ def check(entry: Entry) -> None:
 
 
 def parameters(function: Function) -> int:
-    """How many parameters a function has, as the platform counts them: `*args` is one, and those with defaults too."""
+    """How many parameters a function has. As on the platform, `*args` counts as one, and so does one with a default."""
     arguments = function.args
     named = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
     return named + (arguments.vararg is not None) + (arguments.kwarg is not None)
@@ -233,7 +233,7 @@ def is_training(node: ast.stmt) -> bool:
 
 
 def _refuse_pipeline(path: Path) -> None:
-    """Refuse what deploys several models in a row. Raises StartError."""
+    """Raise StartError for a script that deploys several models in a row."""
     for script in sorted(path.glob("*.py"))[:MOST_SCRIPTS]:
         if b"PipelineModel" not in content_if_any(script) or b"sagemaker" not in content_if_any(script):
             continue

@@ -26,15 +26,15 @@ MODULES = (
     ("joblib", SKLEARN),
     ("sagemaker_containers", SKLEARN),
 )
-"""What scripts import, and requirements name, the most telling first: one with xgboost uses sklearn's metrics too."""
+"""Modules in imports and requirements, the most telling first: scripts with xgboost often use sklearn's metrics too."""
 ON_PYPI = {"scikit-learn": "sklearn", "sentence-transformers": "sentence_transformers"}
-"""Names of distributions that are not those of their modules."""
+"""Distributions with another name than their modules."""
 REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.MULTILINE)
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "model.safetensors.index.json")
 
 
 class Flavor(NamedTuple):
-    """A container, and what says that it is this one."""
+    """A container, and the reason why it was chosen."""
 
     name: str
     reason: str

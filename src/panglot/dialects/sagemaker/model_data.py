@@ -13,7 +13,7 @@ FOLDERS = ("model", "model_dir", "models")
 
 
 def choose(entry: Entry | None, root: Path, named: str) -> tuple[Path, str]:
-    """The folder, and why it is this one. `named` is what a setting names. Raises StartError."""
+    """The folder, and the reason for it. `named` is its path by a setting. Raises StartError."""
     if named:
         path = Path(named).absolute()
         if path.is_file():

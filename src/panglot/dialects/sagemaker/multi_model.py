@@ -1,4 +1,4 @@
-"""Multi-model endpoints: the routes by which the platform has a container load, list and unload models."""
+"""Multi-model endpoints: the routes by which the platform lets a container load, list and unload models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def described(models: ModelAdministration, request: Request) -> Response:
 
 
 async def load(models: ModelAdministration, request: Request) -> Response:
-    """Load the model that the body names, from the server's folder alone: an address in it is not fetched."""
+    """Load the model that the body names. It comes from the server's folder: the address in the body is not fetched."""
     try:
         body = json.loads(await request.body())
         name = body["model_name"]

@@ -1,4 +1,4 @@
-"""Inference pipelines: a chain of models of the server, as the `Containers` of the platform's CreateModel say it."""
+"""Inference pipelines: a chain of models of the server, in the form of `Containers` of the platform's CreateModel."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ def _container(number: int, given: Any, file: Path) -> dict[str, str]:
 
 
 def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
-    """The package, if its models are served and lead not back to it. Raises StartError."""
+    """The package, unchanged. Raises StartError where a model is not served, or leads back to the package."""
     chains = {name: _models(other) for name, _, other in models}
+    # Found by identity: on the server, the package may have another name than its folder.
     own = next((name for name, _, other in models if other is package), package.name)
     for number, model in enumerate(_models(package), 1):
         if model not in chains:

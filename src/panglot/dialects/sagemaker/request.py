@@ -16,7 +16,7 @@ TABLES = {
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """A JSON value as it is; a file as the whole body, by the content type that the platform's clients send."""
+    """A JSON value unchanged; a file as the whole body, with the content type that the platform's clients send."""
     if given.file is None:
         return ClientRequest(about.path, Json(given.value))
     kind = next((kind for ending, kind in TABLES.items() if given.file.name.lower().endswith(ending)), "")

@@ -1,4 +1,4 @@
-"""What the platform's variables say about how a script is served, and those that a script finds."""
+"""The platform's variables: how a script is served, and the variables that the script itself finds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def problems(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def for_script(script: Path | None, folder: Path, model_dir: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the platform's containers, as a script finds them; others of the environment stay."""
+    """The variables of the platform's containers, as a script finds them, besides those of the environment."""
     region = environ.get("SAGEMAKER_REGION") or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     return {
         "SAGEMAKER_PROGRAM": script.name if script is not None else "inference.py",

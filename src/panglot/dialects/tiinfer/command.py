@@ -127,7 +127,7 @@ def _default_folder(folder: Path) -> str:
 
 
 def named(package: Package, model_dir: str, name: str, chosen: mosec_options.Chosen) -> Package:
-    """The package with what the command line says about it."""
+    """The package, completed by the command line."""
     options, environment = dict(package.options), dict(package.environment)
     if model_dir:
         if Path.cwd() != package.folder:
@@ -147,14 +147,14 @@ def named(package: Package, model_dir: str, name: str, chosen: mosec_options.Cho
 
 
 def dry_run(folder: Path, package: Package, flags: dict[str, Any]) -> None:
-    """Print what `panglot doctor` finds out about the package: about the address it would have, and its model's folder.
+    """Print the findings of `panglot doctor` about the package, its address and its model's folder.
 
-    Ends the process with exit code 3 when something keeps it from being served.
+    Ends the process with exit code 3 when the package cannot be served.
     """
     from panglot.cli.commands.doctor import show
     from panglot.tools.doctor.examining import examine
 
-    # The package is served for a moment by a process of its own, which knows the command line's folder from here.
+    # The doctor serves the package in a further process, which gets the model's folder by this variable.
     os.environ["TI_MODEL_DIR"] = str(package.options["model_dir"])
     report = examine(str(folder), flags, flags, lambda _: None)
     show(report)

@@ -29,7 +29,7 @@ FAULTS = {
     "draining": (503, SHUTTING_DOWN),
     "worker_died": (500, "inference internal error"),
 }
-"""Status and text for faults by their code, where the platform has its own."""
+"""The platform's own statuses and texts for faults, by their code."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
@@ -55,7 +55,7 @@ def error(fault: Fault, request_id: str) -> ErrorAnswer:
 
 
 def greeting(model: Model, request: Request) -> Response:
-    """Whether the server lives; what it says is what health checks of the platform look for."""
+    """Whether the server lives, in the words that the platform's health checks look for."""
     text, status = (SHUTTING_DOWN, 503) if model.engine.state == states.DRAINING else ("MOSEC service", 200)
     return Response(text, status, media_type="text/plain")
 
@@ -77,7 +77,7 @@ def _json(value: object, status: int = 200) -> Response:
 
 
 def metrics(model: Model) -> str:
-    """mosec's series, filled from our own numbers."""
+    """mosec's series, with the numbers of the engine."""
     space = str(model.package.options["namespace"])
     return "\n".join([*_throughput(model, space), *_durations(model, space), *_tasks(model, space)]) + "\n"
 

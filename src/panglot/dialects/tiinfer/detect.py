@@ -15,7 +15,7 @@ from panglot.packages.source import Function, classes, functions, imported, pars
 SCRIPT = "model_service.py"
 LOOKS_FOR = f"{SCRIPT} that imports tiinfer"
 NAME = "m"
-"""What the platform calls a model in its paths."""
+"""The platform's name for every model, in its paths."""
 
 MOST_ITEMS = 1024
 """How many items a call may hold at most; the script or TI_INFERENCE_MAX_BATCH_SIZE says how many it does hold."""
@@ -69,7 +69,7 @@ def detect(path: Path) -> Package | None:
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The platform's variables, which its own code reads beside the script."""
+    """The platform's variables: the script and the platform's own modules read them."""
     return {name: value for name, value in environ.items() if name.startswith("TI_")}
 
 
@@ -86,7 +86,7 @@ def _uses_tiinfer(script: Path, tree: ast.Module) -> int:
 
 
 def _entry(script: Path, tree: ast.Module) -> tuple[str, str]:
-    """What will be served, as far as the text tells, and where it is."""
+    """The class or function that is served, as far as the text tells, and the reason with its line."""
     for model in sorted(_models(tree), key=lambda node: node.name):
         return model.name, f"{script.name}:{model.lineno} defines class {model.name}(tiinfer.Model)"
     for node in ast.walk(tree):
@@ -117,7 +117,7 @@ def _last_name(node: ast.expr) -> str:
 
 
 def read_counts(environ: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
-    """The counts that are set, and what is wrong with others. Raises StartError for numbers that are too small."""
+    """The counts that are set, and a warning for each one that is no number. Raises StartError for one too small."""
     counts, problems = {}, []
     for name, least in COUNTS.items():
         text = environ.get(name, "").strip()
@@ -134,7 +134,7 @@ def read_counts(environ: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
 
 
 def split_problems(counts: Mapping[str, int]) -> list[str]:
-    """A warning for a step that runs beside inference because only the other of the two steps was given processes."""
+    """A warning where only one of the two further steps has processes: the other step runs beside inference."""
     before, after = counts.get("TI_PREPROCESS_NUMS", 0), counts.get("TI_POSTPROCESS_NUMS", 0)
     if not before and not after:
         return []

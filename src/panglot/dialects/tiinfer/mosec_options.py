@@ -1,4 +1,4 @@
-"""The options of mosec's server, given as flags or as MOSEC_* variables, in terms of our settings."""
+"""The options of mosec's server, as flags or as MOSEC_* variables, translated to Panglot's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWITCHES = ("debug", "dry_run", "compression")
 
 @dataclass
 class Chosen:
-    """What the options say: settings of Panglot, options without a setting, and notes for the user."""
+    """The values of the options: settings of Panglot, options without a setting, and notes for the user."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
@@ -57,7 +57,7 @@ NAMES = (*SETTINGS, *NO_EFFECT, "namespace", "dry_run")
 
 
 def read(given: Mapping[str, str], wording: Callable[[str], str]) -> Chosen:
-    """Understand options by name; `wording` is how each was written. Raises StartError for an invalid value."""
+    """Read options by name. `wording` gives the form in which each was written. Raises StartError for a wrong value."""
     chosen = Chosen()
     for name, text in given.items():
         try:
@@ -86,7 +86,7 @@ def read_variables(environ: Mapping[str, str]) -> Chosen:
     """The options in MOSEC_* variables; an unknown one is noted. Raises StartError for an invalid value."""
     given, notes = {}, []
     for key, text in environ.items():
-        # Kubernetes sets MOSEC_PORT and the like by itself for a service that is called mosec.
+        # Kubernetes sets MOSEC_PORT and others for a Service with the name mosec: they are no options.
         if not key.startswith(PREFIX) or not text or is_of_kubernetes(key, text):
             continue
         name = key.removeprefix(PREFIX).lower()

@@ -10,7 +10,7 @@ FIELD = "images"
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
-    """A JSON value as it is; a file where the example that the package publishes has files, else in `images`."""
+    """A JSON value unchanged; a file in the field that has files in the package's example, else in `images`."""
     if given.file is None:
         return ClientRequest(about.path, Json(given.value))
     shown = (about.api.get("example") or {}).get("value")
@@ -23,7 +23,7 @@ def make_request(about: About, given: Given) -> ClientRequest:
 
 
 def _field(shown: dict[str, Any]) -> str:
-    """The field of the published example that holds files: `images`, or the only one that is text or a list of it."""
+    """The field with files in the package's example: `images`, or the only field with a text or a list of texts."""
     if FIELD in shown or not shown:
         return FIELD
     texts = [name for name, value in shown.items() if isinstance(value, str) or _is_texts(value)]

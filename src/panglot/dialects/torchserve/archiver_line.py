@@ -42,11 +42,14 @@ class ArchiverLine:
     file: str
     line: int
     extra: tuple[str, ...] = ()
-    """The further files and folders of the archive that are here, likewise."""
+    """The further files and folders of the archive that are here, as paths from the folder."""
 
 
 def find(folder: Path) -> list[ArchiverLine]:
-    """The lines of a folder's documents and scripts that name a handler which is there, each handler once."""
+    """The command lines in a folder's documents and scripts whose handler is a file here or a plain name.
+
+    Each handler comes once.
+    """
     lines: dict[str, ArchiverLine] = {}
     files = [file for pattern in PLACES for file in sorted(folder.glob(pattern)) if file.is_file()]
     for file in list(dict.fromkeys(files))[:MOST_FILES]:
@@ -90,7 +93,7 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 def _manifest(said: dict[str, str], folder: Path) -> Manifest | None:
-    """What a call says. None where it names no handler, or one that is neither a file here nor a plain name."""
+    """The manifest that a call stands for. None without a handler that is a file here, or a plain name."""
     fields: dict[str, Any] = {name: value for name, value in said.items() if name != EXTRA}
     handler = fields.get("handler", "")
     if not handler or "<" in handler or "$" in handler:
@@ -105,7 +108,7 @@ def _manifest(said: dict[str, str], folder: Path) -> Manifest | None:
         return None
     for name in PATHS:
         if name in fields:
-            # One that is not here keeps its name: it is what the model lacks.
+            # A file that is not here keeps its name, so that `_problems` can say that it is missing.
             fields[name] = _here(fields[name], folder) or _base(fields[name])
     return Manifest(**fields)
 

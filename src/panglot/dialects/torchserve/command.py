@@ -70,7 +70,7 @@ def torchserve(
 
 
 def _address(server: Properties, given: dict[str, Any]) -> dict[str, Any]:
-    """The address of config.properties, where no flag says another. An address for others needs a token."""
+    """The address of config.properties, unless a flag gives one. An address for other machines needs a token."""
     chosen: dict[str, Any] = {}
     if server.text("inference_address"):
         if given.get("port") is None:

@@ -41,7 +41,7 @@ PATHS = (
     ("/v1/models/{model}:predict", PREDICT, NAMED),
     ("/v1/models/{model}:explain", EXPLAIN, NAMED),
 )
-"""Each path, the route that the worker is told, and where the model is named."""
+"""Each path, the route that the worker gets for it, and where the path names the model."""
 NOT_FOUND = "Requested resource is not found, please refer to API document."
 NO_METHOD = "Requested method is not allowed, please refer to API document."
 NO_WORKER = (
@@ -62,7 +62,7 @@ KINDS = {
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """The inference API; the management API on the same port, or on one of its own."""
+    """The inference API. The management API has the same port, or a further one."""
     options = package.options
     routes = [
         InferRoute(
@@ -95,12 +95,12 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def error_writer(model: str) -> Any:
-    """What writes a fault as the platform does, for the model of this name."""
+    """The function that writes a fault as the platform does, for the model of this name."""
 
     def error(fault: Fault, request_id: str) -> ErrorAnswer:
         status = fault.status
         if fault.code in ("timeout", "worker_died"):
-            # The original ends the worker in both cases, and tells only of that.
+            # The original ends the worker in both cases, and its answer tells of the worker alone.
             return _answer(500, "InternalServerException", "Worker died.")
         status = {"bad_result": 503, "no_admin": 405}.get(fault.code, status)
         details = fault.details or {}
@@ -130,7 +130,7 @@ def _answer(status: int, kind: str, message: str) -> ErrorAnswer:
 
 
 def ping(administration: ModelAdministration, request: Request) -> Response:
-    """Whether every model answers. While a worker is replaced it does: requests wait for the next one."""
+    """Whether every model answers. A model whose worker is being replaced does: its requests wait for the next one."""
     well = all(management.is_well(model) for model in administration.models())
     return management.pretty({"status": "Healthy" if well else "Unhealthy"}, 200 if well else 500)
 

@@ -35,13 +35,13 @@ GIVEN = ("handler", "serialized_file", "model_file", "service_envelope")
 
 @dataclass(frozen=True)
 class Source:
-    """A model's folder, what it consists of, and why it was taken for one."""
+    """A model's folder, its parts, and why the folder was recognised."""
 
     folder: Path
     manifest: Manifest
     reason: str
     links: Mapping[str, Path] = field(default_factory=dict)
-    """What a worker's own folder must lead to for the model to look as in its archive; empty: it looks so here."""
+    """Links for the folder that a worker runs in, so that the files lie as in the archive; empty: they do already."""
 
 
 def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
@@ -63,7 +63,7 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
 
 
 def _archived(path: Path) -> Source | None:
-    """An unpacked archive. What the archiver makes as .tar.gz has a folder of the model's name around all files."""
+    """An unpacked archive. In a .tar.gz, the archiver puts all files into a folder with the model's name."""
     folder = path if path.is_dir() else path.parent.parent if path.name == manifest.FILE.name else None
     inner = list(path.iterdir()) if path.is_dir() else []
     if len(inner) == 1 and (inner[0] / manifest.FILE).is_file():
@@ -112,16 +112,16 @@ def _sources(path: Path, words: Mapping[str, str]) -> Source | None:
 
 
 def _shown(line: ArchiverLine, folder: Path, reason: str) -> Source:
-    """The model that a line of the archiver makes an archive of."""
+    """The model that a command line of the archiver describes."""
     known = _completed(line.manifest, folder)
     files = (known.handler.partition(":")[0], known.model_file, known.serialized_file, known.config_file)
     return Source(folder, known, reason, _as_archived(folder, [name for name in (*files, *line.extra) if name]))
 
 
 def _as_archived(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Links to all of a folder, and to what the archive has beside it though it lies deeper here.
+    """Links to everything in a folder, and to files that lie deeper here than in the archive.
 
-    The archiver puts every file into the archive's first level, and of a folder what is in it.
+    The archiver puts every file, and the contents of every folder, into the first level of the archive.
     """
     moved: dict[str, Path] = {}
     for path in (folder / name for name in names):
@@ -138,7 +138,7 @@ def _reason(line: ArchiverLine | None) -> str:
 
 
 def _handlers(folder: Path) -> list[Handler]:
-    """The scripts of a folder with a handler. One that imports the platform wins over those that do not."""
+    """The scripts of a folder with a handler. Scripts that import the platform win over the rest."""
     found_in = [entry for script in sorted(folder.glob("*.py"))[:MOST_SCRIPTS] if (entry := _find(script)) is not None]
     sure = [entry for entry in found_in if entry.imports_platform]
     return sure or found_in
@@ -148,12 +148,12 @@ def _find(script: Path) -> Handler | None:
     try:
         return handler.find(script)
     except StartError:
-        # A script that is no Python is another dialect's to complain of, unless it is named.
+        # It may belong to another dialect, which says what is wrong. A script that is named by itself does raise.
         return None
 
 
 def _completed(known: Manifest, folder: Path) -> Manifest:
-    """A manifest with the files that nobody has named: the only weights, the model's class, the configuration."""
+    """A manifest, completed by files that it does not name: the only weights, the model's class, the configuration."""
     weights = [file.name for file in sorted(folder.iterdir()) if file.suffix in WEIGHTS and file.is_file()]
     config = next((name for name in model_config.NAMES if (folder / name).is_file()), "")
     return known.filled(
@@ -226,7 +226,7 @@ def _package(source: Source, server: Properties, envelope: str) -> Package:
 
 
 def _entry(source: Source) -> tuple[str, Path]:
-    """What answers requests, and the script it is in: the handler's file, or the manifest for one of the platform."""
+    """The entry point and its script. For a handler that the platform brings, the manifest stands for the script."""
     folder, known = source.folder, source.manifest
     function = known.handler.partition(":")[2]
     for name in (known.handler.partition(":")[0], f"{known.module}.py"):
@@ -242,7 +242,7 @@ def _entry(source: Source) -> tuple[str, Path]:
 
 
 def _problems(source: Source) -> tuple[str, ...]:
-    """What the model needs that is not here, a line each."""
+    """What the model lacks, a line each."""
     known, problems = source.manifest, []
     for what, name in (("weights", known.serialized_file), ("model's class", known.model_file)):
         if name and not (source.folder / name).is_file():
@@ -263,7 +263,7 @@ def _installs(source: Source) -> tuple[tuple[str, ...], ...]:
 
 
 def arrange(package: Package, settings: Settings) -> Package:
-    """The package with what only settings say: the envelope, and the management port."""
+    """The package, completed by settings: the envelope, and the management port."""
     options = dict(package.options)
     envelope = getattr(settings, "service_envelope", "")
     port = getattr(settings, "management_port", 0)

@@ -21,7 +21,7 @@ SHIMMED = (
     "image_classifier", "image_segmenter", "object_detector", "text_classifier", "base_handler", "vision_handler",
     "text_handler",
 )  # fmt: skip
-"""Those that Panglot brings too; the rest needs torchserve installed."""
+"""The handlers among them that Panglot brings too. For the rest, torchserve must be installed."""
 FUNCTION = "handle"
 FORM = "def handle(data, context), or one class with initialize(self, context) and handle(self, data, context)"
 
@@ -49,7 +49,7 @@ def might_be(script: Path) -> bool:
 
 
 def find(script: Path) -> Handler | None:
-    """The handler of a script that is clearly one of this platform; None elsewhere. Raises StartError."""
+    """The handler of a script that was clearly written for this platform; else None. Raises StartError."""
     if not might_be(script):
         return None
     tree = parse(script)
@@ -84,7 +84,7 @@ def _takes(function: Function, count: int) -> bool:
 
 
 def _is_handler(node: ast.ClassDef, platform: bool) -> bool:
-    """Whether a class is one over a handler of the platform, or has its two methods."""
+    """Whether a class derives from a handler of the platform, or has its two methods."""
     methods = functions(node.body)
     if platform and any(ast.unparse(base).endswith(("Handler", *BUILT_IN.values())) for base in node.bases):
         return True
@@ -95,7 +95,7 @@ def _is_handler(node: ast.ClassDef, platform: bool) -> bool:
 
 
 def _sets_handle(node: ast.ClassDef) -> bool:
-    """Whether a class puts something in place of its `handle`, such as `self.handle = MicroBatching(self)`."""
+    """Whether a class assigns its `handle`, as in `self.handle = MicroBatching(self)`."""
     return any(
         isinstance(child, ast.Attribute) and child.attr == FUNCTION and isinstance(child.ctx, ast.Store)
         for child in ast.walk(node)

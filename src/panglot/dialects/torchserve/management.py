@@ -1,6 +1,6 @@
-"""TorchServe's management API: what there is, and loading, scaling and unloading models of the server's folder.
+"""TorchServe's management API: to list, describe, load, scale and unload models of the server's folder.
 
-Each function takes the parameters of a request by name, whether they came over HTTP or gRPC, and returns what is said.
+Each function takes the parameters of a request by name, from HTTP or gRPC, and returns the answer.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ OF_THE_ARCHIVE = {
     "max_batch_delay": "maxBatchDelay in model-config.yaml", "response_timeout": "responseTimeout in model-config.yaml",
     "startup_timeout": "startupTimeout in model-config.yaml",
 }  # fmt: skip
-"""What the original takes with a registration, and where it stands here."""
+"""Parameters of a registration on TorchServe, and the place of the same setting here."""
 DESCRIBE = "/describe"
-"""The route by which a handler is asked to describe its model."""
+"""The route of requests that ask a handler to describe its model."""
 Parameters = Mapping[str, str]
 
 
 class Said(NamedTuple):
-    """What a function of the API says: a sentence, or a value; and the status of HTTP."""
+    """The answer of a function of the API: a sentence, or a value; and the status of HTTP."""
 
     value: Any
     status: int = 200
 
     @property
     def text(self) -> str:
-        """What a client of gRPC is given."""
+        """The answer as a client of gRPC gets it."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, indent=2)
 
 
@@ -56,7 +56,7 @@ def pretty(value: Any, status: int = 200) -> Response:
 
 
 def over_http(function: Function) -> Callable[[ModelAdministration, Request], Awaitable[Response]]:
-    """A function of the API as a route: its parameters are those of the query and of the path."""
+    """A function of the API as a route. Its parameters come from the query and from the path, which wins."""
 
     async def answer(administration: ModelAdministration, request: Request) -> Response:
         said = await function(administration, {**request.query_params, **request.path_params})
@@ -68,11 +68,12 @@ def over_http(function: Function) -> Callable[[ModelAdministration, Request], Aw
 
 def is_well(model: Model) -> bool:
     """Whether a model was loaded, and its workers do not die again and again."""
+    # A description is there once a worker was ready: then LOADING means that the next worker is on its way.
     return model.engine.state in states.SERVING or (bool(model.description) and model.engine.state == states.LOADING)
 
 
 def _number(parameters: Parameters, name: str, default: int) -> int:
-    """A whole number; as in the original, the default for what is none."""
+    """A whole number; as in the original, the default where the text is no number."""
     text = parameters.get(name, "")
     return int(text) if text.lstrip("-").isdecimal() else default
 
@@ -82,7 +83,7 @@ def _flag(parameters: Parameters, name: str) -> bool:
 
 
 def _found(administration: ModelAdministration, parameters: Parameters) -> Model:
-    """The model that is meant. Raises RouteRefused."""
+    """The model that the parameters name. Raises RouteRefused."""
     return administration.find(parameters.get("model_name", ""), parameters.get("model_version", ""))
 
 
@@ -93,6 +94,7 @@ async def listing(administration: ModelAdministration, parameters: Parameters) -
     """GET /models: names and archives, a page of them."""
     limit = min(LISTED, max(1, _number(parameters, "limit", LISTED)))
     start = max(0, _number(parameters, "next_page_token", 0))
+    # `models` has the oldest version of each name first, so the newest one stays in the table.
     newest = {model.name: model for model in administration.models()}
     entries = [{"modelName": name, "modelUrl": url(model)} for name, model in newest.items()]
     page = entries[start : start + limit]
@@ -116,7 +118,7 @@ async def describing(administration: ModelAdministration, parameters: Parameters
 
 
 def _as_object(answer: bytes) -> Any:
-    """What a handler says of its model; the original drops what is no object."""
+    """The description that a handler gives of its model. As in the original, only an object counts."""
     try:
         said = json.loads(answer)
     except ValueError:
@@ -168,6 +170,7 @@ def _worker(worker: Mapping[str, Any]) -> dict[str, Any]:
     ready = worker.get("state") == states.READY
     since = datetime.now(tz=UTC) - timedelta(seconds=float(worker.get("seconds", 0)))
     return {
+        # The original's workers have their ports as ids, from 9000 on.
         "id": str(9000 + int(worker.get("index", 0))),
         "startTime": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "status": "READY" if ready else "UNLOADING",
@@ -200,6 +203,7 @@ async def register(administration: ModelAdministration, parameters: Parameters) 
     if any(name in model.names for model in administration.models()):
         raise other_name
     model = await _loaded(administration, name, given)
+    # The name is in the archive's manifest, which is known only now: nothing of a refused registration stays.
     if wanted not in model.names:
         await administration.unload(model.name)
         raise other_name
@@ -212,7 +216,7 @@ async def register(administration: ModelAdministration, parameters: Parameters) 
 
 
 def _refuse_changes(parameters: Parameters) -> None:
-    """Refuse what would have a model be served otherwise than its archive says. Raises RouteRefused."""
+    """Refuse parameters that differ from the archive: how a model is served is said there. Raises RouteRefused."""
     for name, key in OF_THE_ARCHIVE.items():
         if parameters.get(name):
             raise _in_the_archive(name, f"{key} of the archive, or panglot.toml in the server's folder")
@@ -228,6 +232,7 @@ async def _loaded(administration: ModelAdministration, name: str, given: str) ->
     try:
         await administration.load(name)
     except RouteRefused as refused:
+        # The folder has it, and it does not load: the client gets the reason. Else it is not found.
         if name in administration.absent():
             raise
         problem = f"Model not found at: {given} ({refused.fault.message})"
@@ -261,7 +266,7 @@ async def unregister(administration: ModelAdministration, parameters: Parameters
 
 
 async def set_default(administration: ModelAdministration, parameters: Parameters) -> Said:
-    """PUT /models/NAME/VERSION/set-default: requests that name no version are for this one."""
+    """PUT /models/NAME/VERSION/set-default: this version answers requests that name none."""
     name, version = parameters.get("model_name", ""), parameters.get("model_version", "")
     model = _found(administration, parameters)
     administration.prefer(model)

@@ -1,4 +1,4 @@
-"""What a model archive consists of: its MAR-INF/MANIFEST.json, or one made from a folder of sources."""
+"""The manifest of a model archive: its MAR-INF/MANIFEST.json, or a manifest made from a folder of sources."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Manifest:
         return {"createdOn": "", "runtime": "python", "model": model, "archiverVersion": "0.12.0"}
 
     def filled(self, **fields: str) -> Manifest:
-        """This manifest, where empty with these."""
+        """This manifest, with these values in its empty fields."""
         chosen: dict[str, Any] = {name: getattr(self, name) or value for name, value in fields.items()}
         return dataclasses.replace(self, **chosen)
 

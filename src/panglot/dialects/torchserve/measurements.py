@@ -1,4 +1,4 @@
-"""What handlers measure with `context.metrics`, for /metrics: series by the script's own names."""
+"""Figures that handlers report by `context.metrics`, for /metrics: series with the script's own names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from panglot.metrics.counters import heading
 
 MARK = "torchserve:"
-"""What the worker's names of series begin with: `torchserve:KIND:UNIT:NAME{labels}`."""
+"""The beginning of the names that the worker gives these series: `torchserve:KIND:UNIT:NAME{labels}`."""
 
 
 def metrics(model: Any) -> str:

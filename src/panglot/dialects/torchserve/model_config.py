@@ -23,29 +23,30 @@ REFUSED = {
     "sequenceBatching": "sequences, which keep a client's requests with one worker, are not served",
     "continuousBatching": "continuous batching, where a handler is called again for running requests, is not served",
 }
-"""What needs a scheduler that Panglot does not have."""
+"""Keys that ask for a scheduler which Panglot does not have."""
 
 
 def read(file: Path) -> YamlFile:
-    """A configuration that was checked. Raises StartError with the line of what is wrong, or not served."""
+    """A configuration, checked. Raises StartError, with the line, for a value that is wrong or not served."""
     config = yaml_file.read(file)
     for key, problem in REFUSED.items():
         if config.table.get(key):
             raise config.error(problem, key, fix=f"take {key} away, or keep this model on TorchServe")
     for key in NUMBERS:
         value = config.table.get(key)
+        # `type` and not `isinstance`: in Python, true is a whole number too.
         if value is not None and (type(value) is not int or value < 0):
             raise config.error(f"{key} must be a whole number from 0", key)
     return config
 
 
 def settings(table: Mapping[str, Any], properties: Properties, name: str, version: str) -> dict[str, Any]:
-    """The settings that the YAML of a model stands for; where it says nothing, those of config.properties."""
+    """The settings that a model's YAML stands for, completed by config.properties."""
     of_server = properties.model(name, version)
     known = {key: table.get(key, of_server.get(key)) for key in NUMBERS}
     numbers = {key: value for key, value in known.items() if type(value) is int}
     timeout = numbers.get("responseTimeout") or properties.number("default_response_timeout") or RESPONSE_TIMEOUT
-    # Many handlers look at the first request of a batch alone: none is batched that does not ask for it.
+    # One request in a call, unless the configuration asks for more: many handlers look at the first one alone.
     chosen: dict[str, Any] = {
         "strict_results": True, "timeout": float(timeout), "max_batch": max(1, numbers.get("batchSize", 1)),
     }  # fmt: skip
@@ -86,7 +87,7 @@ def _device(table: Mapping[str, Any]) -> str:
 
 
 def _of_server(properties: Properties) -> dict[str, Any]:
-    """What config.properties says about the whole server."""
+    """The settings that config.properties has for the whole server."""
     chosen: dict[str, Any] = {}
     size = properties.number("max_request_size")
     if size:

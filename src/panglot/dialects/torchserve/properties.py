@@ -20,9 +20,9 @@ KEYS = (
     "cors_allowed_origin", "grpc_inference_port", "grpc_inference_address", "enable_envvars_config",
     "disable_token_authorization", "enable_model_api",
 )  # fmt: skip
-"""What is read; of other keys nothing is lost that Panglot has."""
+"""The keys that are read. The other keys of the platform concern nothing that Panglot has."""
 MINE = frozenset(KEYS) - {"models", "load_models", "model_store"}
-"""Keys that tell a file of this platform."""
+"""Keys by which a file of this platform is recognised."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Properties:
         return int(last)
 
     def host(self, key: str) -> str:
-        """The host of such an address."""
+        """The host of an address such as `http://0.0.0.0:8080`."""
         return self.text(key).partition("://")[2].rpartition(":")[0].strip("[]")
 
     def model(self, name: str, version: str) -> dict[str, Any]:
@@ -75,6 +75,7 @@ class Properties:
         versions = table.get(name) if isinstance(table, dict) else None
         if not isinstance(versions, dict):
             return {}
+        # A version that is not listed has what the first one has: a model of plain sources has no version of its own.
         chosen: Any = versions.get(version) or next(iter(versions.values()), None)
         return chosen if isinstance(chosen, dict) else {}
 
@@ -83,7 +84,7 @@ class Properties:
 
 
 def read(file: Path, environ: Mapping[str, str]) -> Properties:
-    """A config.properties; with `enable_envvars_config=true`, variables `TS_KEY` fill in what it lacks."""
+    """A config.properties. With `enable_envvars_config=true`, variables `TS_KEY` stand for keys that it lacks."""
     try:
         values, lines = _parsed(text(file))
     except UnreadableFile as error:
@@ -103,6 +104,7 @@ def beside(folder: Path, environ: Mapping[str, str]) -> Properties:
     if not file.is_file():
         return Properties()
     properties = read(file, environ)
+    # Java programs of many kinds have a file of this name.
     return properties if MINE & set(properties.values) else Properties()
 
 

@@ -14,7 +14,7 @@ INTERNAL, FAILED_PRECONDITION = 13, 9
 STATUSES = {
     400: 3, 401: 16, 403: 7, 404: 5, 409: 10, 413: 8, 429: 8, 499: 1, 500: INTERNAL, 501: 12, 503: 14, 504: 4,
 }  # fmt: skip
-"""By statuses of HTTP, as the original has them; other 4xx are FAILED_PRECONDITION, other 5xx INTERNAL."""
+"""The codes of gRPC by statuses of HTTP, as in the original. Other 4xx are FAILED_PRECONDITION, other 5xx INTERNAL."""
 INTERNAL_ERROR = "org.pytorch.serve.http.InternalServerException"
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 NO_SEQUENCE = "no_sequence"
@@ -36,7 +36,7 @@ def error(fault: Fault) -> tuple[int, str]:
 
 
 def unknown_model(fault: Fault) -> str:
-    """That there is no such model, or no such version of it."""
+    """The sentence for a model, or a version of it, that is not served."""
     details = fault.details or {}
     if fault.code == "no_model" and not details.get("model"):
         return f"{fault.message}\n{ARCHIVE}ModelNotFoundException"
@@ -47,7 +47,7 @@ def unknown_model(fault: Fault) -> str:
 
 
 def failure(code: int, sentence: str) -> bytes:
-    """A PredictionResponse that tells of a failure: a google.rpc.Status with an ErrorInfo, as the original has it."""
+    """A PredictionResponse with a failure: a google.rpc.Status with an ErrorInfo, as in the original."""
     message, _, reason = sentence.rpartition("\n") if "\n" in sentence else (sentence, "", INTERNAL_ERROR)
     info = protobuf.text(1, ERROR_INFO) + protobuf.message(2, protobuf.text(1, reason))
     return protobuf.message(3, b"\x08" + protobuf.put(code) + protobuf.text(2, message) + protobuf.message(3, info))

@@ -45,13 +45,14 @@ def error(fault: Fault) -> tuple[int, str]:
 
 
 def parameters(message: bytes, fields: tuple[str, ...]) -> dict[str, str]:
-    """The fields of a message by name, as texts; those that are not set are left out. Raises ValueError."""
+    """The fields of a message by name, as texts. Fields that are not set are left out. Raises ValueError."""
     return dict(_texts(message, {int(number): (name, kind) for name, number, kind in map(str.split, fields)}))
 
 
 def _texts(message: bytes, fields: dict[int, tuple[str, str]]) -> Iterator[tuple[str, str]]:
     try:
         for count, (number, wire_type, content) in enumerate(protobuf.fields(memoryview(message))):
+            # A field of a newer client has no name here, and is skipped: protocol buffers demand it of readers.
             name, kind = fields.get(number, ("", ""))
             if count >= MOST_FIELDS:
                 raise ValueError("the message has too many fields")

@@ -1,4 +1,4 @@
-"""Ensembles whose steps come one after the other: the front calls them itself, without the ensemble's worker."""
+"""Ensembles with steps that follow one another: the front calls the models itself, without the ensemble's worker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from panglot.packages.package import ChainStep, Package
 
 
 def joined(package: Package, steps: Sequence[Step], decoupled: Collection[int]) -> Package:
-    """An ensemble, with its steps as a chain where each needs the one before, and none gives several responses."""
+    """An ensemble, with a chain of its steps if each step needs the one before, and none gives several responses."""
     waits = all(set(after.inputs.values()) & set(before.outputs.values()) for before, after in pairwise(steps))
-    # Steps that do not wait for each other are better called at the same time.
+    # The worker calls steps that need nothing of each other at the same time, which is better than a chain.
     if decoupled or not waits:
         return package
     hops = _hops(package.options["tensors"], steps)
@@ -27,13 +27,14 @@ def joined(package: Package, steps: Sequence[Step], decoupled: Collection[int]) 
 
 
 def _hops(tensors: Mapping[str, Any], steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """What the worker of each step does: the fields of `panglot_worker.tensors.handing.Hop`."""
+    """The instructions for the worker of each step: the fields of `panglot_worker.tensors.handing.Hop`."""
     answers = [tensor["name"] for tensor in tensors["outputs"]]
     there = [tensor["name"] for tensor in tensors["inputs"]]
     hops = []
     for at, step in enumerate(steps):
         there += step.outputs.values()
         later = steps[at + 1 :]
+        # In reverse, so that of several later steps the first one that needs a tensor stays in the table.
         needed = {name: str(other) for other in reversed(later) for name in other.inputs.values()}
         hops.append({
             "inputs": step.inputs,

@@ -1,4 +1,4 @@
-"""A model's config.pbtxt as the JSON that its script is given, and as settings."""
+"""A model's config.pbtxt, as JSON for its script, and as settings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BACKEND = "python"
 
 
 class Configuration(NamedTuple):
-    """What a config.pbtxt says: as its script is given it, and as settings."""
+    """The values of a config.pbtxt, for the script and as settings."""
 
     fields: dict[str, Any]
-    """With Triton's names."""
+    """The values for the script, with Triton's names."""
     defaults: dict[str, Any]
-    """Workers, devices and batches; panglot.toml and flags may say otherwise."""
+    """Settings for workers, devices and batches. panglot.toml, variables and flags win over them."""
     problems: tuple[str, ...] = ()
-    """What it says that has no effect."""
+    """A line for each field without an effect."""
     environment: EnvironmentPath | None = None
     """The Python environment that the script is to run in."""
 
@@ -49,6 +49,7 @@ def read(folder: Path, kind: str = BACKEND) -> Configuration:
     problems = triton_fields.warnings(message, path, has_script=True)
     if "sequence_batching" in message:
         _check_sequences(message, path)
+        # One worker, unless the file asks for more. And no second run: the script has changed its state already.
         defaults = {"workers": exactly(1), **defaults, "rerun": False}
     return Configuration(_fields(message), defaults, problems, environments.named(message, path))
 

@@ -1,4 +1,4 @@
-"""Ensembles with decoupled steps: what follows such a step runs once for each of its responses."""
+"""Ensembles with decoupled steps: the steps behind such a step run once for each of its responses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from panglot.errors import StartError
 from panglot.packages.package import Package
 
 Origin = tuple[Step, ...]
-"""The decoupled steps that lead to a tensor, one behind the other."""
+"""The decoupled steps on the way to a tensor, in their order."""
 RULE = "responses of different decoupled models belong to no common one"
 
 
 def joined(package: Package, steps: Sequence[Step], decoupled: Collection[int], path: Path) -> Package:
-    """An ensemble whose steps of these numbers are decoupled, which makes it decoupled too. Raises StartError."""
+    """An ensemble with decoupled steps, given by their numbers. They make the ensemble decoupled. Raises StartError."""
     if not decoupled:
         return package
     origins: dict[str, Origin] = {}
@@ -36,7 +36,8 @@ def joined(package: Package, steps: Sequence[Step], decoupled: Collection[int], 
 
 
 def _together(origins: Sequence[Origin], what: str, path: Path, line: int) -> Origin:
-    """Where tensors that are needed together come from. Raises StartError where that is not one way."""
+    """The common origin of tensors that a step needs together. Raises StartError where they have none."""
+    # Each origin must be a beginning of the longest one: then each response has one value of every tensor.
     longest = max(origins, key=len, default=())
     for origin in origins:
         if origin != longest[: len(origin)]:

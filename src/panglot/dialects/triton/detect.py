@@ -60,14 +60,14 @@ def _ensemble(path: Path) -> Package | None:
     folder = path.parent if path.name == configs.NAME else path
     root = folder.parent if is_number(folder.name) else folder
     config = root / configs.NAME
-    # A version may be an empty folder, which has nothing but its number.
+    # Only the file beside the versions says that this is an ensemble: the folder of a version may be empty.
     if not config.is_file() or not ensembles.is_ensemble(pbtxt.read(config)):
         return None
     return ensembles.package(root, folder.name if folder is not root else FIRST_VERSION)
 
 
 def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
-    """The package, completed by what these models are, each with its name and version. Raises StartError."""
+    """The package, completed by the other models of the server, each with its name and version. Raises StartError."""
     return ensembles.join(package, models) if "ensemble" in package.options else package
 
 
@@ -90,7 +90,7 @@ def arrange(package: Package, settings: Settings) -> Package:
 
 
 def _script(path: Path) -> Path | None:
-    """The script at a path: itself, in the folder, or in the folder of the newest version that is to be served."""
+    """The script at a path: the file itself, in the folder, or in the folder of the newest version to be served."""
     if path.is_file():
         if path.suffix == ".py":
             return path

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """A step as the file has it: the maps by the names of the model's tensors."""
+    """A step as in the file. The maps lead from the tensors of the model to the tensors of the ensemble."""
 
     number: int
     model: str

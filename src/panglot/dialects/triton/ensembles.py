@@ -81,7 +81,7 @@ def _map(step: Message, name: str, path: Path) -> dict[str, str]:
 
 
 def _check_graph(config: Message, steps: Sequence[Step], path: Path) -> None:
-    """Raise StartError for tensors that nothing makes, that two make, and for steps that wait for each other."""
+    """Raise StartError for a tensor that no step makes or two make, and for steps that wait for each other."""
     inputs = [str(tensor.one("name")) for tensor in config.messages("input")]
     made: dict[str, str] = dict.fromkeys(inputs, "an input")
     for step in steps:
@@ -122,7 +122,8 @@ class ServedModel(NamedTuple):
 
     @property
     def tensors(self) -> Mapping[str, Any]:
-        """What its configuration says of its tensors; empty where it has none."""
+        """The tensors in its configuration; empty where there are none."""
+        # Without outputs, the configuration leaves the tensors to the model, which is not loaded yet.
         declared: Mapping[str, Any] = self.package.options.get("tensors") or {}
         return declared if declared.get("outputs") else {}
 
@@ -139,7 +140,7 @@ class ServedModel(NamedTuple):
 
 
 def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
-    """An ensemble, with what its steps are among these models. Raises StartError where they cannot be called so."""
+    """An ensemble, checked against the models of the server, and completed by them. Raises StartError."""
     path = package.script
     served = [ServedModel(*model) for model in models]
     steps = _steps(triton_config.read(path), path)
@@ -158,7 +159,7 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
 
 
 def _ordered(steps: Sequence[Step], known: Mapping[str, Any]) -> list[Step]:
-    """The steps in an order in which each has its inputs."""
+    """The steps, each behind the steps that make its inputs. `_check_graph` has made sure that this is possible."""
     names, ordered, waiting = set(known), [], list(steps)
     while waiting:
         step = next(step for step in waiting if names.issuperset(step.inputs.values()))
@@ -200,7 +201,7 @@ def _check_step(step: Step, callee: ServedModel, kinds: dict[str, dict[str, Any]
 
 
 def _compare(wanted: Mapping[str, Any], given: Mapping[str, Any] | None, what: str, path: Path, line: int) -> None:
-    """Raise StartError where two tensors that are to be the same differ in type or shape."""
+    """Raise StartError where two descriptions of one tensor differ in type or shape."""
     if given is None:
         return
     if wanted["datatype"] != given["datatype"]:
@@ -215,6 +216,7 @@ def _compare(wanted: Mapping[str, Any], given: Mapping[str, Any] | None, what: s
 
 def _check_cycle(package: Package, served: Sequence[ServedModel], path: Path, steps: Sequence[Step]) -> None:
     """Raise StartError where an ensemble calls itself, directly or through others."""
+    # Found by identity: on the server, the model may have another name than in its file.
     own = next((model.name for model in served if model.package is package), package.name)
     for step in steps:
         if any(model.name == own for model in _reached(step.model, served)):

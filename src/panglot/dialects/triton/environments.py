@@ -18,7 +18,7 @@ LIMITS = ArchiveLimits(files=500_000)
 
 
 class EnvironmentPath(NamedTuple):
-    """Where the environment of a model is, and the line that says it."""
+    """The place of a model's environment, and the line with it."""
 
     text: str
     file: Path
@@ -46,7 +46,7 @@ def named(config: Message, file: Path) -> EnvironmentPath | None:
 
 
 def interpreter(environment: EnvironmentPath) -> str:
-    """The interpreter of an environment, which is unpacked if it is not yet. Raises StartError."""
+    """The interpreter of an environment. An archive is unpacked, unless it is already. Raises StartError."""
     path = environment.path
     if not path.exists():
         problem = f"{PARAMETER}: {path} does not exist"

@@ -1,4 +1,4 @@
-"""How an input becomes a request: JSON, with an array for each input, as it is."""
+"""How an input becomes a request: JSON with an array for each input, unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asynchronous inference of the hosted platform: `/async_predict` makes a job, `/async_request/ID` tells of it."""
+"""Asynchronous inference of the hosted platform: `/async_predict` makes a job, `/async_request/ID` shows it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def accepted(state: JobState) -> PlatformAnswer:
 
 
 def notice(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
-    """What a webhook is sent: the output, or what failed."""
+    """The body of a webhook: the output, or the error."""
     job, data = state.job, None
     if answer is not None and answer.status < 400:
         try:
@@ -97,7 +97,7 @@ def _errors(state: JobState, answer: StoredAnswer | None) -> list[dict[str, Any]
 
 
 async def shown(model: Model, request: Request) -> Response:
-    """GET: where the request stands. DELETE: cancel it, if it waits."""
+    """GET: the state of the request. DELETE: cancel it, if it has not begun."""
     jobs, name = _jobs(model, request), request.path_params["request"]
     state = await jobs.find(name)
     if state is None:

@@ -1,4 +1,4 @@
-"""The config.yaml of a truss: where its class is, and what its model is given of it."""
+"""The config.yaml of a truss: where its class is, and the values that the model gets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot_worker.files.package_files import LARGEST_CONFIGURATION, content_if
 
 NAME = "config.yaml"
 WORDS = (b"model_module_dir", b"model_class_", b"docker_server", b"trt_llm")
-"""What a config.yaml may have that needs no model/model.py beside it."""
+"""Words of a config.yaml that is one of a truss, although there is no model/model.py beside it."""
 DEFAULTS: dict[str, Any] = {
     "model_class_filename": "model.py",
     "model_class_name": "Model",
@@ -28,7 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "secrets": {},
     "system_packages": [],
 }
-"""What the platform fills in before the model is given its configuration."""
+"""Values that the platform fills in before the model gets its configuration."""
 RESOURCES = {"cpu": "1", "memory": "2Gi", "use_gpu": False, "accelerator": None}
 RUNTIME = {"predict_concurrency": 1, "streaming_read_timeout": 60, "enable_tracing_data": False}
 
@@ -42,7 +42,7 @@ class Config:
 
     @property
     def table(self) -> dict[str, Any]:
-        """What the file says."""
+        """The values of the file."""
         return self.file.table
 
     @property
@@ -51,21 +51,21 @@ class Config:
         return self.folder / self.text("model_module_dir") / self.text("model_class_filename")
 
     def text(self, key: str) -> str:
-        """A text of the file, or its default. Raises StartError where it is none."""
+        """A text of the file, or its default. Raises StartError for a value that is no text."""
         value = self.table.get(key) or DEFAULTS.get(key) or ""
         if not isinstance(value, str):
             raise self.file.error(f"{key} must be a text", key)
         return value
 
     def section(self, key: str) -> dict[str, Any]:
-        """A mapping of the file; empty where there is none. Raises StartError where it is another thing."""
+        """A mapping of the file; empty where there is none. Raises StartError for a value of another kind."""
         value = self.table.get(key)
         if value is not None and not isinstance(value, dict):
             raise self.file.error(f"{key} must be a mapping", key)
         return value or {}
 
     def texts(self, key: str) -> list[str]:
-        """A list of the file; empty where there is none. Raises StartError where it is another thing."""
+        """A list of the file; empty where there is none. Raises StartError for a value of another kind."""
         value = self.table.get(key)
         if value is not None and not isinstance(value, list):
             raise self.file.error(f"{key} must be a list", key)
@@ -81,7 +81,7 @@ class Config:
 
     @property
     def whole(self) -> dict[str, Any]:
-        """What the model is given: the file, with the platform's defaults."""
+        """The configuration that the model gets: the file, with the platform's defaults."""
         own = {key: value for key, value in self.table.items() if value is not None}
         nested = {
             "resources": {**RESOURCES, **self.section("resources")},
@@ -95,6 +95,7 @@ def read(folder: Path) -> Config | None:
     file = folder / NAME
     if not file.is_file():
         return None
+    # Many projects have a config.yaml: a YAML error in a file of another kind must not end the search for a dialect.
     if not (folder / "model" / "model.py").is_file():
         text = content_if_any(file, LARGEST_CONFIGURATION)
         if not any(word in text for word in WORDS):

@@ -24,9 +24,9 @@ ALIASES = (
     "/production/predict", "/development/predict", "/deployment/{deployment}/predict",
     "/environments/{environment}/predict",
 )  # fmt: skip
-"""Further paths of predict: those of the server, and those that clients of the hosted platform call."""
+"""Further paths of predict: of the platform's server, and of its hosted models."""
 CLIENT, MODEL, SERVER = 700, 600, 500
-"""The platform's codes: who is to blame."""
+"""The platform's codes for the cause of an error: the client, the model, or the server."""
 NOT_READY = "Model with name model is not ready."
 FAILED = "Internal Server Error (in model/chainlet)."
 OF_MODEL = {
@@ -72,7 +72,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
-    """A fault as the platform's server answers it, with the code of who is to blame."""
+    """A fault as the platform's server answers it, with the code of its cause."""
     code = SERVER if fault.code in ("bad_result", "internal_error") else MODEL if fault.status >= 500 else CLIENT
     return ErrorAnswer(fault.status, JSON, _text(OF_MODEL.get(fault.code, fault.message)), tuple(_lines(code)))
 
@@ -84,7 +84,7 @@ def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
 
 def _text(message: str) -> bytes:
     text = json.dumps({"error": message}, ensure_ascii=False, separators=(",", ":"))
-    # A script's message may hold lone surrogates, which UTF-8 cannot.
+    # A script's message may have lone surrogates, which UTF-8 cannot encode.
     return text.encode("utf-8", "replace")
 
 

@@ -19,7 +19,7 @@ from panglot_worker.files.package_files import content_if_any
 
 LOOKS_FOR = "config.yaml beside model/model.py with class Model that has predict"
 KEYS = ("model_name", "requirements", "resources", "secrets", "model_metadata")
-"""Keys of config.yaml that tell a truss where its class does not."""
+"""Keys of config.yaml by which a truss is recognised, where its class could be one of another dialect."""
 FOREIGN = {
     "docker_server": "a docker_server is another program in an image, which Panglot does not run",
     "trt_llm": "engines of trt_llm are built and served by Baseten's own image",
@@ -28,7 +28,7 @@ MOST_SCRIPTS = 50
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     folder = _folder(path)
     config = configs.read(folder) if folder is not None else None
     if config is None:
@@ -54,14 +54,14 @@ def _folder(path: Path) -> Path | None:
 
 
 def _is_truss(config: Config, model: ModelClass) -> bool:
-    """Whether it is one of Truss: a class Model with predict is one of Panglot's own too."""
+    """Whether a class is one of Truss. A class Model with predict alone may also be one of the plain dialect."""
     has_method = model.may_have("predict") or "websocket" in model.methods or "load" in model.methods
     says_so = "load" in model.methods or model.takes_keywords or any(key in config.table for key in KEYS)
     return has_method and says_so
 
 
 def _refuse_foreign(config: Config) -> None:
-    """Refuse what only Baseten's images can run. Raises StartError."""
+    """Refuse a truss that only Baseten's images can run. Raises StartError."""
     for key, reason in FOREIGN.items():
         if config.table.get(key) and any(name in config.table for name in KEYS):
             raise config.file.error(reason, key, fix="serve a truss with a model/model.py")
@@ -138,7 +138,7 @@ def _outside(config: Config, text: str) -> Path:
 
 
 def _import_folders(config: Config) -> list[str]:
-    """What the platform has behind the environment on sys.path: packages of the truss, and of other folders."""
+    """The folders that the platform puts on sys.path behind the environment: packages of the truss, and others."""
     named = [_outside(config, text) for text in (config.text("bundled_packages_dir"), *_external(config))]
     return [str(folder) for folder in named if folder.is_dir()]
 
@@ -148,7 +148,7 @@ def _external(config: Config) -> list[str]:
 
 
 def _environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of config.yaml; those of this machine win."""
+    """The variables of config.yaml. Variables of this machine win over them."""
     return {name: environ.get(name) or str(value) for name, value in config.section("environment_variables").items()}
 
 
@@ -156,7 +156,7 @@ def _installs(config: Config) -> tuple[tuple[str, ...], ...]:
     packages = tuple(text for text in config.texts("requirements") if not text.lstrip().startswith("#"))
     file = config.text("requirements_file")
     path = _outside(config, file)
-    # A requirements.txt of the package itself is found for every dialect.
+    # Left out: a requirements.txt in the package's folder is installed for every dialect.
     is_own = path == config.folder / REQUIREMENTS
     named = (("-r", file),) if file.endswith(".txt") and path.is_file() and not is_own else ()
     return (*named, *((packages,) if packages else ()))

@@ -33,7 +33,7 @@ def _of_file(config: Config) -> dict[str, Any] | None:
     try:
         table = yaml_file.read(file, LARGEST).table
     except StartError:
-        # It is for people, and nothing that the model needs.
+        # The file is for people, and the model does not need it.
         return None
     first = next(iter(table.values()), None)
     if isinstance(first, list):

@@ -1,4 +1,4 @@
-"""What a truss needs that only the platform has: fixed paths, system packages, weights, secrets, a GPU."""
+"""Things that a truss needs, and only the platform has: fixed paths, system packages, weights, secrets, a GPU."""
 
 from __future__ import annotations
 

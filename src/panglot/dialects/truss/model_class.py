@@ -19,9 +19,9 @@ OPENAI = {
 }
 """Methods with a route of their own."""
 HOSTED = ("/production/sync", "/development/sync", "/environments/{environment}/sync", "/deployment/{deployment}/sync")
-"""What the hosted platform has before the paths of the OpenAI methods."""
+"""The beginning of the OpenAI methods' paths on the hosted platform."""
 REQUEST_WORDS = ("Request", "yield", "Generator", "stream", "Stream")
-"""What a script has that looks at headers, or whose answers depend on them."""
+"""Words in the names of a script that reads headers, or that answers by the header Accept."""
 NO_WEBSOCKETS = "websockets are not served: Panglot speaks HTTP and gRPC"
 
 
@@ -34,7 +34,7 @@ class ModelClass:
     line: int
     methods: dict[str, Function] = field(default_factory=dict)
     is_whole: bool = True
-    """Whether it has no other methods: no base class, and it is defined here."""
+    """Whether `methods` has all its methods: it has no base class, and is defined in this script."""
     tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
 
     def may_have(self, name: str) -> bool:
@@ -42,13 +42,13 @@ class ModelClass:
 
     @property
     def takes_keywords(self) -> bool:
-        """Whether its `__init__` takes whatever the platform gives."""
+        """Whether its `__init__` takes all the platform's arguments, by `**kwargs`."""
         init = self.methods.get("__init__")
         return init is not None and init.args.kwarg is not None
 
     @property
     def reads_head(self) -> bool:
-        """Whether requests must come with all their headers."""
+        """Whether the worker needs all headers of a request. A wrong yes costs time, a wrong no breaks the script."""
         names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         names |= {node.attr for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
         is_stream = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self.tree))
@@ -56,12 +56,12 @@ class ModelClass:
 
 
 def openai_paths(method: str) -> list[str]:
-    """The paths of an OpenAI method: that of the server first, then those of the hosted platform."""
+    """The paths of an OpenAI method: first the one of the platform's server, then the ones of its hosted models."""
     return [OPENAI[method], *(start + OPENAI[method] for start in HOSTED)]
 
 
 def find(script: Path, name: str) -> ModelClass | None:
-    """The class of this name in a script; None where there is none. Raises StartError for what is no Python."""
+    """The class of this name in a script; None where there is none. Raises StartError for a file that is no Python."""
     tree = parse(script)
     for node in classes(tree):
         if node.name == name:
@@ -71,7 +71,7 @@ def find(script: Path, name: str) -> ModelClass | None:
 
 
 def _methods(node: ast.ClassDef) -> dict[str, Function]:
-    """The methods of a class; what it has by an assignment counts with the function that it is assigned."""
+    """The methods of a class, also by assignments such as `predict_async = predict`."""
     methods = functions(node.body)
     for item in node.body:
         if isinstance(item, ast.Assign) and isinstance(item.value, ast.Name) and item.value.id in methods:

@@ -23,7 +23,7 @@ NEXT_BELOW = 2000.0
 
 
 class WorkerPace:
-    """How long a call takes in a worker that runs them one by one, and how many it may have therefore."""
+    """How long a call takes in a worker that runs calls one by one, and how many calls it may therefore have."""
 
     __slots__ = ("most_if_many_wait", "service_us", "window")
 
@@ -46,7 +46,7 @@ class WorkerPace:
         service_us = self.service_us
         if service_us < 0:
             return
-        # Compared, not `max` and `min`: this runs for nearly every request.
+        # Compared, not `max` and `min`: this runs for nearly every request. `+ 1`, because a call may take 0 us.
         window = int(1000 / (service_us + 1)) or 1
         self.window = window = window if window < 32 else 32
         self.most_if_many_wait = 2 if window == 1 and service_us < NEXT_BELOW else window
@@ -110,6 +110,7 @@ def is_enough(queue: Queue, worker: Busy, batch_bytes: int, short_of_work: int) 
     if first is None or first.alone:
         return False
     calls, size = worker.most_of(first.lane) * short_of_work, batch_bytes * short_of_work
+    # First, because it costs nothing: `has_alike` walks the queue.
     if queue.length < calls and queue.bytes < size:
         return False
     return queue.has_alike(first.lane, calls, size)

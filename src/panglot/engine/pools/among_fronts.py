@@ -1,4 +1,4 @@
-"""A pool whose calls may run in other fronts of the server too. A server with one front has nothing of this."""
+"""A pool with calls that may run in other fronts of the server too. A server with one front does not use it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from panglot_worker.line import wire
 
 
 class Elsewhere(Protocol):
-    """Other fronts of the server. A call that one of them runs is RUNNING here, and no worker of ours has it."""
+    """Other fronts of the server. A call that one of them runs is RUNNING here, and no worker of this front has it."""
 
     def pumped(self, now: float) -> None:
-        """Note that all has been sent that our own workers can take."""
+        """Note that the workers of this front have got all the calls that they can take."""
 
     def idle(self, now: float) -> None:
         """Note that a worker has nothing to do, and that nothing waits."""
 
     def admits(self, call: Call) -> bool:
-        """Whether a call may wait here although our share of the queue is full: other fronts use less of theirs."""
+        """Whether a call may wait here although this front's share of the queue is full: other shares have space."""
 
     def are_free(self) -> bool:
         """Whether another front has a free worker, to which waiting calls can be lent."""
@@ -59,7 +59,7 @@ class RecallsAmongFronts(Recalls):
 
 
 class DispatcherAmongFronts(Dispatcher):
-    """Gives the calls that wait to its own workers first. What is left may go elsewhere."""
+    """Gives waiting calls to its own workers first. The rest may go to other fronts."""
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class DispatcherAmongFronts(Dispatcher):
         """Queue a call; False when the queue of the whole server is full."""
         if super().accept(call):
             return True
+        # This front's share is full, but the limits are those of the whole server.
         if self.elsewhere is None or not self.elsewhere.admits(call):
             return False
         self.queue.append(call)
@@ -104,7 +105,7 @@ class DispatcherAmongFronts(Dispatcher):
         return self._share.exactly(most) if most else MANY
 
     def _is_alone(self) -> bool:
-        # Otherwise a worker of another front may run what ours was sent.
+        # Where other fronts have workers, one of these may run the calls that a worker here was sent.
         return self._share.at_home and super()._is_alone()
 
     def _others_are_free(self) -> bool:
@@ -140,10 +141,11 @@ class PoolAmongFronts(Pool):
             elsewhere.pause_stream(call, paused)
 
     def come_back(self, calls: list[Call]) -> None:
-        """Decide what becomes of calls that another front may have begun, and that it lost by dying."""
+        """Decide about calls that were lost with another front, which may have begun them."""
         self._move(after_death.come_home(calls, self.settings.rerun), after_death.LOST_FRONT)
 
     def _run_again(self, calls: list[Call]) -> None:
+        # First: if this front dies too, the front that lent the call must not run it a third time.
         for call in calls:
             if call.lent and call.killers:
                 call.tell_death()

@@ -1,4 +1,4 @@
-"""Which workers jobs get beside requests: those that requests do not need, and beyond these a share of all time.
+"""Which workers jobs get beside requests: workers that requests do not need, and beyond these a share of all time.
 
 "Requests first" is not enough: a job that runs cannot be pushed aside, and the next request waits for its end. So jobs
 leave alone as many workers as requests are expected to want at once. Beyond that a job starts only on credit, which
@@ -40,7 +40,7 @@ class InteractiveLoad:
     def add(self, total: float, present: int, seconds: float) -> None:
         """Count the requests of some seconds: `total` is the time that all requests so far took, `present` how many
         are there now."""
-        # By Little's law: the time that all requests of a while took, divided by that while. It costs requests nothing.
+        # By Little's law: the time that all requests of a while took, divided by this while. Requests pay nothing.
         # Long requests count while they run, short ones when they are answered.
         number = max((total - self._total) / seconds, float(present))
         self._total = total
@@ -53,7 +53,7 @@ class InteractiveLoad:
         if not number:
             self._pause += seconds
             return
-        # Where the mean has faded, that was no pause between requests: they had ended, and these are new ones.
+        # Where the mean has faded, this was no pause between requests: they had ended, and these are new ones.
         if self.mean >= FEW:
             self._longest_pause = max(self._longest_pause, self._pause)
         self._pause = 0.0
@@ -88,7 +88,7 @@ class BackgroundQueue:
         """The workers that run a job on credit, and since when."""
 
     def look(self, workers: Iterable[Worker], now: float) -> None:
-        """Count what runs, and pay for the jobs on credit that have ended."""
+        """Count capacity and running jobs, and pay for the jobs on credit that have ended."""
         self.capacity = self.running = 0
         busy = set()
         for worker in workers:
@@ -114,7 +114,8 @@ class BackgroundQueue:
             return NO_JOB
         if self.running < self.capacity - need and not requests_wait:
             return IN_SPARE
-        # Requests that wait go first, also where they need no worker in advance: but for the share of the jobs.
+        # Requests that wait go first, also where they need no worker in advance: but for the share of the jobs. Where
+        # several calls can run at a time, jobs on credit leave one of these places to requests.
         if self._credit > 0 and self.running < max(1, self.capacity - 1):
             return ON_CREDIT
         return NO_JOB
@@ -136,5 +137,8 @@ class BackgroundQueue:
 
 
 def job_capacity(workers: Sequence[Worker]) -> int:
-    """How many jobs a pool can have at a time, those included that follow. Without a worker one, which wakes it."""
+    """How many jobs a pool can have at a time: as many as run, and a next one for each worker.
+
+    Without a worker it is one job, which wakes the model.
+    """
     return max(1, sum(max(worker.at_once, 1) for worker in workers) + len(workers))

@@ -17,7 +17,7 @@ TOO_MANY, NO_MEMORY = "too_many", "no_room"
 
 
 class Fetches:
-    """Fetches for each such call, and passes it on. Everything here runs on the event loop's thread."""
+    """Fetches the addresses of such calls, and passes the calls on. Everything here runs on the event loop's thread."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.settings = settings
@@ -26,7 +26,7 @@ class Fetches:
         self._open: dict[Call, asyncio.Task[None]] = {}
 
     def begin(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
-        """Fetch all addresses at once, attach what came, and pass the call to `again`, unless it is cancelled first."""
+        """Fetch all addresses at once, attach the bytes, and pass the call to `again`, unless it is cancelled first."""
         task = asyncio.get_running_loop().create_task(self._serve(call, uris, again))
         # Meanwhile the call is in no queue and with no worker: only this entry leads to it.
         self._open[call] = task
@@ -45,7 +45,7 @@ class Fetches:
     async def _serve(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
         if self._fetcher is None:
             self._fetcher = Fetcher(FetchLimits.of(self.settings), Allowed(self.settings.url_allow))
-        # Before the fetches: what they bring is added to `size`, and goes behind the body.
+        # Before the fetches, each of which adds to `size`. Out of shared memory: fetched bytes go behind the body.
         call.copy_out()
         own = call.size
         most = self._fetcher.limits.urls
@@ -72,7 +72,7 @@ class Fetches:
 
 
 def attach(call: Call, own: int, results: Sequence[Fetched]) -> None:
-    """Put what was fetched behind the body, which has `own` bytes, and describe the parts in the head."""
+    """Put the fetched bytes behind the body, which has `own` bytes, and describe the parts in the head."""
     described = [(len(result.body) if result.outcome == OK else -1, result.status, result.text) for result in results]
     layout = json.dumps({"body": own, "parts": described}).encode("ascii")
     call.head = wire.Head.unpack(call.head)._replace(fetched=layout).pack()

@@ -2,8 +2,7 @@
 
 A call that ran alone while its worker ended itself is suspect. Calls are of one kind when route, path, query, content
 type and body are the same. A kind that has killed `deaths` times, with none of it answered between, is refused for
-`seconds`. What this costs other calls: those whose body has exactly a suspected length are digested, the rest pay for
-one lookup.
+`seconds`. Other calls pay little: a body with exactly a suspected length is digested, for any other it is one lookup.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Poison:
         self.seconds = seconds
         self.clock = clock
         self.lengths: dict[int, float] = {}
-        """Lengths of bodies under suspicion, each with the time until which it is."""
+        """Lengths of bodies under suspicion, each with the time at which the suspicion ends."""
         self.tell: Callable[[bytes, int, bool], None] | None = None
         """Tells other fronts of a kind, the length of its bodies, and whether it killed a worker or was answered."""
         self._suspects: dict[bytes, Suspect] = {}
@@ -52,6 +51,7 @@ class Poison:
             return False
         length, kind = call.length if call.pool_index else call.size, self._kind(call)
         if self.tell is not None:
+            # Each death, not only the last: every front counts by itself.
             self.tell(kind, length, True)
         return self.suspect(kind, length)
 
@@ -92,6 +92,7 @@ class Poison:
         if not self._is_watched(call):
             return None
         suspect = self._suspects.get(self._kind(call))
+        # The time is compared here too: `expire` runs only now and then.
         if suspect is None or not suspect.refused or suspect.until <= self.clock():
             return None
         times = f"ended the script's process {suspect.deaths} times"
@@ -126,7 +127,7 @@ class Poison:
 
 
 def digest(call: Call) -> bytes:
-    """What calls of one kind have in common: route, path, query, content type and body."""
+    """The digest of route, path, query, content type and body, which is the same for all calls of one kind."""
     head = wire.Head.unpack(call.head)
     hasher = hashlib.blake2b(digest_size=16)
     hasher.update(b"\0".join((head.route, head.path, head.query, head.content_type, b"")))

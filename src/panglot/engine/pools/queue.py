@@ -126,6 +126,7 @@ class Queue:
                 break
             batch.append(self._pop())
         if passed:
+            # At the head: these calls of other lanes came before all that are left.
             self.put_back(passed)
         return batch, FULL if len(batch) == policy.max_items else reason, 0.0
 

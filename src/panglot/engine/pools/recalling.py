@@ -22,7 +22,7 @@ class Recalls:
     def __init__(
         self, workers: Sequence[Worker], clock: Callable[[], float], take_back: Callable[[Worker, int], None]
     ) -> None:
-        """`take_back` puts the calls of a worker, but for so many that it has begun, back in the queue."""
+        """`take_back` returns all calls of a worker to the queue, except the first ones, which it has begun."""
         self.watching = False
         self._workers = workers
         self._clock = clock
@@ -36,7 +36,7 @@ class Recalls:
         asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        """Take back what has waited for too long at two looks, and decide when to look again."""
+        """Take back calls that have waited for too long at two looks, and decide when to look again."""
         self.watching = False
         now = self._clock()
         suspected, self._suspected = self._suspected, set()
@@ -51,8 +51,8 @@ class Recalls:
             if left > 0:
                 following = min(following, left)
             elif self._another_may(worker, now):
-                # A front that stood still sees this before it has read the answers that came meanwhile: what it takes
-                # for waiting may be done. At the second look those answers have been read.
+                # A front that stood still looks before it has read the answers that came meanwhile: the call may be
+                # done. At the second look these answers have been read.
                 following = SECOND_LOOK
                 if call.id in suspected and worker.is_held_up(now):
                     self._take_back(worker, worker.begun)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from panglot.engine.workers.worker import Worker
 
 LONGEST_TICK = 1.0
-"""Seconds that count at most between two looks: longer ones are a stall of our own."""
+"""Seconds that count at most between two looks: in a longer time the front itself has stood still."""
 
 
 class StreamPause:
@@ -34,7 +34,7 @@ class StreamPause:
         self.call: Call | None = None
         """The call of the slow client; None: the worker is not paused."""
         self._held: set[int] = set()
-        """The calls of which the worker, which runs several, knows that their clients read too slowly."""
+        """The calls that a worker which runs several was told to hold: their clients read too slowly."""
         self._over = False
         self._stood = 0.0
         self._stood_for = 0
@@ -54,6 +54,7 @@ class StreamPause:
 
     def tell(self, call: Call, hold: bool) -> None:
         """Tell a worker that runs several calls that the client of one reads too slowly, or has read."""
+        # Calls that have ended: nothing else takes them out.
         self._held.intersection_update(self._in_flight)
         if hold != (call.id in self._held):
             self._held.symmetric_difference_update((call.id,))
@@ -66,7 +67,7 @@ class StreamPause:
             self._resume()
 
     def close(self) -> None:
-        """Never pause the worker again: its process has ended. Little is unread, and is read now."""
+        """Never pause the worker again: its process has ended, and its last bytes are read now."""
         self._over = True
         self._resume()
 
@@ -75,10 +76,10 @@ class StreamPause:
         self._link.resume()
 
     def stood_still(self, seconds: float, others_wait: bool) -> float:
-        """How long others have waited for its present stream, now that `seconds` more have passed.
+        """How long other calls have waited for the present stream, now that `seconds` more have passed.
 
-        Time in which the worker goes on is set off against that: a client that reads in bursts pauses it as long as one
-        that does not read, and a client a little slower than the script costs others little.
+        Time in which the worker runs is subtracted. Otherwise a client a little slower than the script, which costs
+        other calls little, would in the end count like a client that does not read at all.
         """
         if self.call is None:
             self._stood = max(0.0, self._stood - seconds)
@@ -98,9 +99,10 @@ class SlowReaders:
         self._looked = 0.0
 
     def due(self, workers: Sequence[Worker], waiting: int, now: float) -> list[Call]:
-        """The calls whose streams are to end now, given that `waiting` others wait for any worker.
+        """The calls with streams to cancel now, while `waiting` other calls wait for any worker.
 
-        No more than would help: the longest paused first, one for each call that waits for any worker.
+        No more than help: each stream with calls behind it, and one for each call that waits for any worker, the
+        longest paused first.
         """
         seconds, self._looked = min(LONGEST_TICK, now - self._looked), now
         due: list[tuple[float, Call, bool]] = []

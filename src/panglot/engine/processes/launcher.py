@@ -83,6 +83,7 @@ class Launcher:
         if self.retained.size:
             files = (*files, self.retained.file(worker.index))
         output = self._output(worker)
+        # Last: `start` owns these pipes from here on, and closes them where it fails.
         output.native = OutputPipes(self.package.captures_native_output)
         await worker.start(settings.python, self.package.folder, environment, hello, output, files)
 
@@ -135,15 +136,16 @@ class Launcher:
 
     def clean_up(self, worker: Worker) -> None:
         """Remove the folder, the control group and the answers of a dead worker."""
-        # In a pipeline all workers of the pool write to one file, which is not this worker's to close.
+        # In a pipeline all workers of the pool write to one file, which outlives this worker.
         if worker.results is not None and worker.results is not self.memory.writes:
             worker.results.close()
             worker.results = None
         self.scratch.remove(self._folder(worker))
+        # All of them again: a group can be removed only when its last process has ended.
         self._ended = [family for family in (*self._ended, worker.family) if not family.remove()]
 
     def rest(self) -> None:
-        """Give back what is reserved for workers: there are none, and none is started soon."""
+        """Give back what is reserved for workers: none runs, and none is started soon."""
 
     def close(self) -> None:
         """Remove all folders, and kill the processes that dead workers started."""

@@ -1,4 +1,4 @@
-"""What a script prints: logged line by line, up to a rate. The end is stored for when the worker dies."""
+"""What a script prints: logged line by line, up to a rate. The last lines are stored for the report of its death."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES_A_TURN = 100
 
 
 def settled(line: str) -> str:
-    """The line as a terminal shows it in the end: without colours, and with what was written over gone."""
+    """The line as a terminal shows it in the end: without colours, and without overwritten text."""
     if line.isprintable():
         return line
     line = COLOUR.sub("", line).rstrip("\r").rpartition("\r")[2]
@@ -65,7 +65,7 @@ class ScriptOutput(asyncio.Protocol):
         self.native = OutputPipes(wanted=False)
         """The pipes that the worker reads itself while it lives."""
         self.wording: Callable[[str], str] = str
-        """How a line is logged here: with the paths of this machine, where another machine wrote it."""
+        """Rewords a line for the log: with the paths of this machine, where another machine wrote it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.ReadTransport, transport)
@@ -79,7 +79,7 @@ class ScriptOutput(asyncio.Protocol):
         self._take_turn()
 
     def _take_turn(self) -> None:
-        """Log some lines. Nothing more is read while others are left."""
+        """Log some lines. Nothing more is read while there are further ones."""
         self._log_lines(LINES_A_TURN)
         if self._transport is None or self._transport.is_closing():
             return
@@ -87,6 +87,7 @@ class ScriptOutput(asyncio.Protocol):
         if more:
             asyncio.get_running_loop().call_soon(self._take_turn)
         if more and not self._paused:
+            # The pipe fills then, and the script waits when it prints: lines do not pile up here.
             self._transport.pause_reading()
         elif self._paused and not more:
             self._transport.resume_reading()
@@ -100,9 +101,10 @@ class ScriptOutput(asyncio.Protocol):
                 return
             self._emit(line)
         if b"\r" in self._rest and b"\n" not in self._rest:
-            # A progress bar: what it wrote over is of no interest any more. What comes next may write over the last.
+            # A progress bar: overwritten text is dropped. The last is kept, and may be overwritten by the next bytes.
             again = b"\r" if self._rest.endswith(b"\r") else b""
             self._rest = b"\r" + self._rest.rstrip(b"\r").rpartition(b"\r")[2] + again
+        # A line without an end would fill the memory: its beginning is logged now, and its rest is dropped.
         if len(self._rest) > self._longest and b"\n" not in self._rest:
             if self._afford(len(self._rest)):
                 self._emit(self._rest)
@@ -148,7 +150,7 @@ class ScriptOutput(asyncio.Protocol):
             self._lost = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Log what has been read and not been logged, however much it is."""
+        """Log all that was read and not logged yet, however much it is: no other turn follows."""
         self._transport = None
         self._rest += self.native.last_words()
         while b"\n" in self._rest:

@@ -38,7 +38,7 @@ def worker_folder() -> str:
 
 @dataclass(frozen=True)
 class Started:
-    """A process just started: our end of its socket, the pipe it dies with, its output, and what tells its end."""
+    """A process just started: our end of its socket, the pipe that kills it when it closes, its output, its pidfd."""
 
     process: subprocess.Popen[bytes]
     socket: socket.socket
@@ -56,7 +56,7 @@ def start(
     nothing is left open then.
     """
     with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as given_away:
-        # The worker's ends are closed here in any case: while we had copies, its death would not end the streams.
+        # The worker's ends are closed here in any case: with copies of them here, its death would not end the streams.
         on_failure.callback(native.close)
         given_away.callback(native.given)
         ours, theirs = socket.socketpair()
@@ -76,6 +76,7 @@ def start(
             stdout=output_write,
             stderr=output_write,
             pass_fds=(theirs.fileno(), life_read, *native.files, *files),
+            # A process group of its own, for `kill_group`; and a session, by which `bury_orphans` knows descendants.
             start_new_session=True,
         )
         # Callbacks run in reverse order: the group is killed first, then waited for.
@@ -105,7 +106,7 @@ def memory(pid: int) -> int:
 
 
 def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:
-    """The environment of a worker: ours without the server's own variables and secrets, plus limits for libraries."""
+    """The environment of a worker: `base` without the server's own variables and secrets, plus limits for libraries."""
     result = {key: value for key, value in base.items() if not key.startswith("PANGLOT_")}
     for name in THREAD_VARIABLES:
         result.setdefault(name, str(threads))

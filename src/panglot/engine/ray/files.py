@@ -1,4 +1,4 @@
-"""The folder of a package, as it travels to nodes: listed once, named by its digest, sent as far as it is missing."""
+"""The folder of a package, as it travels to nodes: listed, named by the list's digest, sent as far as it is missing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class Shipment:
         self._digests: dict[tuple[str, int, int, int], str] = {}
 
     async def send(self, folder: Path, placement: Placement, title: str = "") -> str:
-        """Send a folder to a placement. Returns its path there, which ends with its title. Raises OSError."""
+        """Send a folder to a placement. Returns its path there, which ends with its title.
+
+        Raises OSError or ValueError.
+        """
         loop = asyncio.get_running_loop()
         listed = await loop.run_in_executor(None, self.list, folder)
         sock = await placement.connect({"role": "files"})
@@ -79,7 +82,7 @@ class Shipment:
 
 
 def transfer(sock: socket.socket, listed: Listed, title: str, tls: ssl.SSLContext | None) -> str:
-    """Send what the node has not. Returns the folder's path there. Raises OSError or ValueError."""
+    """Send the files that the node lacks. Returns the folder's path there. Raises OSError or ValueError."""
     sock.settimeout(SILENCE)
     with sock if tls is None else tls.wrap_socket(sock) as sock:
         files = [list(entry) for entry in listed.entries]

@@ -23,7 +23,7 @@ async def environment(placement: Placement, wish: Wish, launch: dict[str, Any], 
 
 
 async def _make(placement: Placement, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
-    # Workers have positive generations, and this process is there before one of them.
+    # Negative, because the worker that is started next has this number, and numbers of workers are positive.
     generation = -int(launch["generation"])
     process = {**launch, "generation": generation, "entry": ENTRY, "environment": {}, "links": {}}
     process["native_output"] = False

@@ -1,4 +1,4 @@
-"""What a worker needs of a node, and what of a package cannot be had on one."""
+"""What a worker needs of a node, and which packages and settings do not go together with nodes."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ class NodeWorker(Worker):
     placement: Placement | None = None
     memory_used = 0
     folders: dict[str, str] = {}
-    """Where the folders lie that were sent: there, and here."""
+    """The folders that were sent: by their path there, the path here."""
     code: int | None = None
     installing = False
-    """Whether its environment is being made, which takes the time it takes."""
+    """Whether its environment is being made, for which there is no time limit."""
 
     @property
     def pid(self) -> int:
@@ -99,7 +99,7 @@ class NodeWorker(Worker):
         asyncio.get_running_loop().call_later(KILL_AFTER, self.kill)
 
     def kill(self) -> None:
-        """Have the agent kill the process group; without a placement yet, want none any more."""
+        """Have the agent kill the process group; give back a placement that is not ready yet."""
         if self.placement is None or self._exited:
             return
         if self.placement.ready.done():
@@ -109,7 +109,7 @@ class NodeWorker(Worker):
             self.placement.release()
 
     def on_exit(self, code: int | None) -> None:
-        """Note that the process has ended. One that was killed from elsewhere may go with all of its node: wait."""
+        """Note that the process has ended. If something else killed it, its whole node may be going: ask the agent."""
         self.code = code
         if process.ended_itself(code) or self.reason in KILLED or self.placement is None:
             self.on_here()
@@ -117,7 +117,7 @@ class NodeWorker(Worker):
             asyncio.get_running_loop().call_later(DOUBT, self.placement.ask, self.generation)
 
     def on_here(self) -> None:
-        """Judge the end of the process: its placement is still there."""
+        """Take the end of the process as its own death, since its placement is still there."""
         if self._exited:
             return
         self._exited = True

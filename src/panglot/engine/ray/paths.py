@@ -11,13 +11,14 @@ LINE_OF_FILE = 'File "'
 
 
 def there(value: Any, moved: Mapping[str, str]) -> Any:
-    """A value as a node needs it: paths in folders that were sent lead to where those lie there."""
+    """A value as a node needs it: a path in a folder that was sent becomes its path on the node."""
     if isinstance(value, dict):
         return {key: there(inner, moved) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [there(inner, moved) for inner in value]
     if isinstance(value, str):
         flag, equals, rest = value.partition("=")
+        # An argument of a command, such as --config=PATH.
         if equals and flag.startswith("-"):
             return flag + equals + str(there(rest, moved))
         for here, path in moved.items():
@@ -27,7 +28,7 @@ def there(value: Any, moved: Mapping[str, str]) -> Any:
 
 
 def at_home(text: str, folders: Mapping[str, str]) -> str:
-    """The lines of a traceback as they would be on this machine, where its files are; anything else as it is."""
+    """A traceback with the paths that its files have on this machine; any other text as it is."""
     if LINE_OF_FILE in text:
         for path, here in folders.items():
             text = text.replace(f"{LINE_OF_FILE}{path}/", f"{LINE_OF_FILE}{here}/")

@@ -30,7 +30,7 @@ class MemoryBudget:
         """Models that need more than there is, and have been mentioned in the log."""
 
     def ask(self, sleeper: Sleeper) -> None:
-        """Have a model started once there is memory for it, after those that asked before."""
+        """Have a model started once there is memory for it. Models that asked before it are looked at first."""
         self._waiting.append(sleeper)
         self.look()
 
@@ -74,6 +74,7 @@ class MemoryBudget:
                 return
             elif victims := self._victims(need, staying):
                 self._put_to_sleep(victims, f"{sleeper.name} needs its memory")
+                # The memory is free once their workers have ended; `look` is called again then.
                 return
         self._shrink()
 
@@ -84,7 +85,7 @@ class MemoryBudget:
             self._put_to_sleep(self._victims(NOTHING, staying), "the models have outgrown the memory budget")
 
     def _need(self, sleeper: Sleeper) -> Memory:
-        """What a model needs. One that nobody knows anything of has the whole budget, until it is loaded and seen."""
+        """The need of a model. A need that is not known counts as the whole budget, until the model is measured."""
         return Memory(*(_counted(need, limit) for need, limit in zip(sleeper.need, self.limits, strict=True)))
 
     def _fits(self, need: Memory, others: Iterable[Sleeper]) -> bool:
@@ -98,11 +99,12 @@ class MemoryBudget:
         return total.machine <= self.limits.machine and total.gpu <= self.limits.gpu
 
     def _victims(self, need: Memory, staying: list[Sleeper]) -> list[Sleeper]:
-        """The idle models that have to sleep for a model with this need; none where even all would not do.
+        """The idle models that have to sleep for a model with this need; none where all of them are not enough.
 
         The least recently used go first, and no more of them than it takes.
         """
         now = self.clock()
+        # First: a model may have been used since its last tick.
         for member in staying:
             member.note_use(now)
         idle = sorted((member for member in staying if member.may_yield(now)), key=lambda member: member.last_used)

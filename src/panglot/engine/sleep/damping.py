@@ -15,7 +15,7 @@ class SleepDamping:
         self.factor = 1
 
     def woken(self, slept: float, load: float) -> bool:
-        """Note for how long a model that was woken had slept, and loads; whether it stays awake longer from now on."""
+        """Note how long a woken model had slept, and how long it loads. Whether it stays awake longer from now on."""
         if slept >= WORTHWHILE * load:
             self.factor = 1
             return False

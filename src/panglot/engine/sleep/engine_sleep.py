@@ -16,15 +16,15 @@ class EngineSleep(Protocol):
     """The sleep of one model as its engine has it: decided here, or for all fronts of the server by their parent."""
 
     on_sleep: Callable[[], None]
-    """Called when the model falls asleep, for whoever stores what is remembered of it."""
+    """Called when the model falls asleep, so that its last life is stored."""
 
     @property
     def state(self) -> str:
-        """ASLEEP, WAKING, or whatever the model is in while it is awake."""
+        """ASLEEP, WAKING, or another state while the model is awake."""
 
     @property
     def need(self) -> tuple[int | None, int | None]:
-        """Bytes of memory, and of GPU memory, that the model needs; None: nobody knows yet."""
+        """Bytes of memory, and of GPU memory, that the model needs; None: not known yet."""
 
     def start_first(self) -> None:
         """Load the model for the first time, unless an earlier process has."""
@@ -33,10 +33,10 @@ class EngineSleep(Protocol):
         """Begin asleep: an earlier process has loaded the model."""
 
     def last_life(self) -> LastLife:
-        """What is to be remembered of the model."""
+        """The facts by which a later process begins with the model asleep."""
 
     def arrive(self, call: Call) -> Fault | None:
-        """Wake the model for a call that is submitted. Returns the fault of a call that is one too many to wait."""
+        """Wake the model for a call that is submitted. Returns a fault where too many calls wait already."""
 
     def fault(self) -> Fault:
         """The answer to a call that does not wait for the waking, or not any longer."""

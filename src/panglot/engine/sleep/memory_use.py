@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MemoryUse:
-    """Looks at the workers of one process, on its event loop; at their GPU memory only where somebody counts it."""
+    """Looks at the workers of one process, on its event loop; at their GPU memory only where that has a budget."""
 
     def __init__(self, with_gpus: bool, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -26,5 +26,6 @@ class MemoryUse:
         if self._gpus is None:
             return None
         self._gpus.look(self._clock(), since)
+        # The figures come later. Those from before the workers were ready do not show all of their memory.
         known = self._gpus.as_of >= since
         return sum(self._gpus.memory.get(worker.pid, 0) for worker in workers) if known else None

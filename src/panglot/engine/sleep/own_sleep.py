@@ -25,6 +25,7 @@ class OwnSleep:
     def __init__(self, engine: LocalEngine, budget: MemoryBudget | None, memory_use: MemoryUse | None) -> None:
         self._engine = engine
         self.on_sleep: Callable[[], None] = lambda: None
+        # A lambda, because `on_sleep` is set later.
         workers = OwnWorkers(engine, memory_use, lambda: self.on_sleep())
         self.sleeper = Sleeper(workers, budget, engine.clock)
         self._calls = WakingCalls(engine, self.sleeper)
@@ -50,6 +51,7 @@ class OwnSleep:
     def arrive(self, call: Call) -> Fault | None:
         if self.sleeper.state not in (ASLEEP, WAKING):
             return None
+        # First: a call that may not wait does not wake the model.
         fault = self._calls.refused(call, len(self._engine.entrance.queue))
         if fault is None and self.sleeper.state == ASLEEP:
             self.sleeper.wake()
@@ -62,7 +64,7 @@ class OwnSleep:
         self.sleeper.loaded()
 
     def worker_ended(self, pool: Pool) -> None:
-        """Give back what a pool without workers still has, and let others have the memory."""
+        """Give back what a pool without workers still has, and let other models have the memory."""
         if self.sleeper.state == ASLEEP and not pool.workers:
             pool.supervisor.launcher.rest()
         if self.sleeper.budget is not None:

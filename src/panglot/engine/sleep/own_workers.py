@@ -44,7 +44,7 @@ class OwnWorkers:
 
     @property
     def is_settled(self) -> bool:
-        # Streams run in workers that retain memory, and are no calls.
+        # Workers that retain memory may run streams, which are no calls: their model never sleeps.
         workers = (worker for pool in self._engine.pools for worker in pool.workers)
         retains = bool(self._engine.package.retained_bytes)
         return self.is_loaded and not retains and not any(worker.state in (STARTING, LOADING) for worker in workers)

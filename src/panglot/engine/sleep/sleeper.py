@@ -24,13 +24,14 @@ LOADS = 5
 UNKNOWN_LOAD = 5.0
 """Seconds that a load is taken for where there was none yet."""
 SHARE_OF_TIMEOUT = 4
-"""After this part of a request's time an idle model yields its memory, so that those who wait are answered in time."""
+"""A model that was woken yields its memory after this part of a request's time at the latest (4: a fourth), so that
+requests for the model that waits for this memory are answered in time."""
 
 log = logging.getLogger("panglot.engine")
 
 
 class Sleeper:
-    """Lets the workers of one model go, and has them started again. All of it runs on one thread.
+    """Retires the workers of one model, and has them started again. All of it runs on one thread.
 
     NEW -> AWAKE: its first load has ended. AWAKE -> ASLEEP: nobody has used it for `sleep_after`, or another model
     needs its memory. ASLEEP -> WAKING: a call has come. WAKING -> AWAKE: every pool has a worker that is ready;
@@ -57,7 +58,7 @@ class Sleeper:
         self._done = 0
         self._seen: int | None = None
         self._seen_gpu: int | None = None
-        """The most memory, and GPU memory, that it was seen to use; None: nobody has looked yet."""
+        """The most memory, and GPU memory, that it was seen to use; None: not measured yet."""
         if budget is not None:
             budget.members.append(self)
 
@@ -82,7 +83,7 @@ class Sleeper:
         if not self.may_sleep:
             return False
         if self.last_used == self._since:
-            # It was loaded at the start of the server, and nobody has used it since.
+            # `loaded` sets both to one moment: nobody has used the model since it was loaded.
             return True
         longest = self.model.timeout / SHARE_OF_TIMEOUT
         return now - self._since >= self._damping.stay(self.load_seconds, longest)
@@ -211,7 +212,7 @@ class Sleeper:
         return self.model.has_workers
 
     def measure(self) -> None:
-        """Look how much memory its workers use, where somebody counts it."""
+        """Measure the memory of its workers, where there is a budget."""
         if self.budget is None or self.state != AWAKE:
             return
         machine, gpu = self.model.used(self._since)
@@ -221,8 +222,8 @@ class Sleeper:
 
     @property
     def need(self) -> tuple[int | None, int | None]:
-        """Bytes of memory, and of GPU memory, that it needs: what its settings say, else the most that it was seen to
-        use; None: nobody knows yet."""
+        """Bytes of memory, and of GPU memory, that it needs: by its settings, else the most that it was seen to use;
+        None: not known yet."""
         return self.model.memory or self.seen[0], self.model.gpu_memory or self.seen[1]
 
     @property

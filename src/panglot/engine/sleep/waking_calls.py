@@ -1,4 +1,4 @@
-"""Calls for a model that is asleep: how many may wait for it, for how long, and what the others are answered."""
+"""Calls for a model that is asleep: how many may wait for it, for how long, and the fault of all further ones."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class WakingCalls:
         self._waking = waking
 
     def refused(self, call: Call, waiting: int) -> Fault | None:
-        """The fault of a call that is one too many to wait beside so many others."""
-        # A lent call has been admitted by its own front, unless that has no workers.
+        """The fault of a call that may not wait, because so many others do."""
+        # A lent call has been admitted by its own front, unless this front alone has workers.
         is_admitted = call.background or (call.lent and not self._engine.context.share.at_home)
         if is_admitted or waiting < self._engine.settings.wake_queue:
             return None

@@ -1,4 +1,4 @@
-"""Looks at a pool a few times a second, and has its workers made more or fewer."""
+"""Looks at a pool a few times a second, and changes the number of its workers."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ class Autoscaler:
         self.scaling = Scaling(count, settings.scale_wait, settings.scale_idle)
         self.changes: deque[SizeChange] = deque(maxlen=CHANGES)
         self._failures = Pace(settings.restart_delay, settings.restart_delay_max)
+        # Often enough to see a wait before it is too long, and several moments of the idle time.
         self._pause = max(0.05, min(OFTEN, settings.scale_wait / 2, settings.scale_idle / 8))
 
     async def run(self) -> None:

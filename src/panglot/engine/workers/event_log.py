@@ -19,7 +19,7 @@ SECOND = 1.0
 
 @dataclass
 class WorkerShare:
-    """What one worker has had logged in the present second, and what was left out since the last report."""
+    """The bytes logged for one worker in the present second, and the records left out since the last report."""
 
     since: float
     used: int = 0
@@ -30,7 +30,7 @@ class WorkerShare:
 class EventLog:
     """Writes log records on behalf of workers. Beyond the rate they are counted, and reported in one line a second.
 
-    A script that fails on every request would else write its traceback thousands of times in a second, and a
+    Otherwise a script that fails on every request would write its traceback thousands of times in a second, and a
     reader of the log would find nothing else in it.
     """
 
@@ -53,6 +53,7 @@ class EventLog:
             log.log(level, "%s", message, extra=about)
             return
         if not share.left_out:
+            # Once for all records that are left out until the report: its timer runs from the first.
             share.about = {name: value for name, value in about.items() if name not in ("traceback", "request_id")}
             asyncio.get_running_loop().call_later(SECOND, self._report, share)
         share.left_out += 1

@@ -22,9 +22,11 @@ def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
 
     kind = event.get("type")
     if kind == "sick":
+        # First: `mark_retiring` looks at it for the reason.
         worker.sick = True
         worker.mark_retiring(str(event["message"]))
     elif kind == "retire" and not worker.sick:
+        # A sick worker says this too when it ends: it has been marked before, and its death is logged.
         worker.mark_retiring(str(event.get("reason", "")))
         tell(logging.INFO if event.get("planned") else logging.WARNING, f"{worker} is replaced: {worker.why}")
     elif kind == "batch_split":

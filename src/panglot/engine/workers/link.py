@@ -14,11 +14,11 @@ log = logging.getLogger("panglot.engine")
 BUFFER = 262144
 """Bytes of the fixed buffer; a longer frame gets one of its own."""
 LAZY = 32 * 1024 * 1024
-"""Frames that claim to be longer get memory that the system gives only as they arrive; for others it is slower."""
+"""Frames that claim to be longer get memory that the system provides only as they arrive. For others it is slower."""
 
 
 class LinkOwner(Protocol):
-    """Who hears what comes by a link: the record of a worker, or of another front."""
+    """The object that gets the frames of a link: the record of a worker, or of another front."""
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
         """Take a whole frame. Raises WireError when it cannot be one."""
@@ -27,7 +27,7 @@ class LinkOwner(Protocol):
         """How many bytes a frame of this kind may have."""
 
     def on_paused(self, paused: bool) -> None:
-        """Note that the other side does not read what it is sent, or reads again."""
+        """Note that the other side has stopped reading, or reads again."""
 
     def on_lost(self) -> None:
         """Note that the link has ended."""
@@ -41,7 +41,7 @@ class Link(asyncio.BufferedProtocol):
         self.generation = generation
         self.transport: asyncio.Transport | None = None
         self.doubt = ""
-        """What was wrong with the stream, when that is why the socket was closed."""
+        """The fault in the stream, where the socket was closed because of it."""
         self.error: Exception | None = None
         """Why the socket is closed, where neither end has closed it."""
         self._buffer = memoryview(bytearray(BUFFER))
@@ -73,7 +73,7 @@ class Link(asyncio.BufferedProtocol):
         return self._buffer[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what was read, and close the socket if it is not what it should be."""
+        """Take the bytes that were read, and close the socket if they break the protocol."""
         try:
             if self._large is not None:
                 self._fill_large(nbytes)
@@ -128,6 +128,7 @@ class Link(asyncio.BufferedProtocol):
         if length > longest:
             name = wire.NAMES.get(kind, str(kind))
             raise wire.WireError(f"a {name} frame of {length} bytes, where at most {longest} may come")
+        # A new buffer for each frame: views of it live on in bodies and answers, which so need no copy.
         self._large = memoryview(bytearray(length) if length <= LAZY else mmap.mmap(-1, length, mmap.MAP_PRIVATE))
         self._large_head = (kind, count)
         self._large_filled = self._filled - start

@@ -50,7 +50,7 @@ async def _last_words(worker: Worker) -> str:
 
 
 def _hung(worker: Worker, package: Package) -> LoadError:
-    """Where a worker was that did not load in time, by the stacks it wrote; the log has them already."""
+    """The error of a worker that did not load in time: where it was, by the stacks it wrote. The log has these."""
     matches = [STACK_LINE.search(line) for line in (worker.output.tail if worker.output else ())]
     frames = [(match[1], int(match[2])) for match in matches if match is not None]
     inside = (frame for frame in frames if frame[0].startswith(f"{package.folder}/"))

@@ -35,5 +35,5 @@ class Reloads:
         return bool(self._left) or any(worker.predecessor is not None for worker in self._workers)
 
     def give_up(self) -> None:
-        """Leave the others as they are: they would load the same files."""
+        """Leave the other workers as they are: their successors would load the same files."""
         self._left.clear()

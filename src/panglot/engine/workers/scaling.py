@@ -32,7 +32,7 @@ class PoolLoad:
     waited: float
     """How long the oldest of them has waited, in seconds."""
     turned_away: int
-    """Calls, of all there ever were, that found the queue full, or whose time passed in it."""
+    """How many calls, since the start, found the queue full or waited in it until their deadline."""
     at_once: int = 1
     """Calls that a worker takes at once."""
 
@@ -66,10 +66,11 @@ class Scaling:
         self._waited = 0.0
 
     def decide(self, load: PoolLoad, now: float) -> Resize | None:
-        """What is to be changed now, if anything. Nothing is while workers start or are missing."""
+        """The change to make now, if there is one. There is none while workers start or are missing."""
         if not load.wanted:
             # The model sleeps: a call wakes it, and nothing else starts workers.
             return None
+        # Where calls wait for too long, all workers are needed, however busy they look at this moment.
         busy = max(load.busy, load.wanted) if load.waited > self.wait else load.busy
         self._busy.note(now, busy)
         turned_away = load.turned_away > self._turned_away and busy >= load.wanted
@@ -90,6 +91,7 @@ class Scaling:
         if load.wanted >= self.count.most or not self._short(load, now, turned_away):
             return None
         if now - self._shrunk < 4 * self.patience * self.idle:
+            # Soon after a step down: workers stay longer before the next one.
             self.patience = min(PATIENCE, 2 * self.patience)
         else:
             self.patience = 1

@@ -17,7 +17,7 @@ class FrontShare:
     front: int = 0
     fronts: int = 1
     at_home: bool = False
-    """Whether all workers belong to the first front. The others pass every call on to it."""
+    """Whether all workers belong to the first front. The other fronts pass every call on to it."""
 
     def of_model(self, fewest: int, at_home: bool = False) -> FrontShare:
         """The share in the workers of a model whose smallest pool has so many.

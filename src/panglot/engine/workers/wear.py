@@ -23,7 +23,7 @@ log = logging.getLogger("panglot.engine")
 
 
 class Wear:
-    """Decides for one pool. Whoever asks replaces the worker when there is a reason."""
+    """Decides for one pool. The supervisor asks it, and replaces the worker when there is a reason."""
 
     def __init__(self, settings: Settings) -> None:
         longest = settings.restart_delay_max
@@ -57,6 +57,7 @@ class Wear:
     def reason(self, worker: Worker, now: float, about: Mapping[str, Any]) -> str:
         """Why a worker is to be replaced now; empty: it is not. `about` goes with a line of the log."""
         settings = self.settings
+        # For every reason: the next successor would probably not become ready either.
         if self._failed.wait(now):
             return ""
         if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
@@ -70,7 +71,7 @@ class Wear:
         return ""
 
     def _pace(self, worker: Worker, now: float, about: Mapping[str, Any]) -> Pace | None:
-        """What paces the replacement of a worker that is too large; None where no pause is needed."""
+        """The pace for replacing a worker that is too large; None where no pause is needed."""
         if worker.memory_needed > self.settings.worker_memory:
             if not self._told:
                 self._told = True

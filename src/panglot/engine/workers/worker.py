@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
 STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
 DIED, HUNG, RETIRED, SICK, LOST, STOPPED = "died", "hung", "retired", "sick", "lost", "stopped"
-"""Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, because it says that
-nothing can succeed in it any more, with the machine it was on, or with a call that nobody waits for."""
+"""Why a worker ends, in this order: by itself; killed because it took too long; replaced on purpose; because nothing
+can succeed in it any more; with its machine; with a call that nobody waits for."""
 KILLED = (HUNG, STOPPED)
 KILL_AFTER = 2.0
+"""Seconds that an aborted worker has to write its stacks."""
 STUCK = 0.005
 """Seconds after which the call it runs is no longer taken for one of about a millisecond."""
 LINGER = 0.5
-
+"""Seconds in which the last replies and the last output of a process are read after its end."""
 log = logging.getLogger("panglot.worker")
 Lend = Callable[["Worker", Call], int]
 
@@ -48,7 +49,7 @@ class Worker:
 
     gives: Arena | None = None
     takes: tuple[Arena, ...] = ()
-    """What it can write for other models, and read of them: as its pool's memory was when it was started."""
+    """The files for results to other models, and from them, as they were when it was started."""
 
     def __init__(self, pool: Pool, index: int, generation: int, clock: Callable[[], float]) -> None:
         self.pool = pool
@@ -69,7 +70,7 @@ class Worker:
         """Its calls, in the order in which they were sent."""
         self.batches = BatchProgress()
         self.recalled: set[int] = set()
-        """Items that were recalled from the worker, which has not confirmed that yet."""
+        """Items that were recalled, and that the worker has not answered yet."""
         self.leases = Leases()
         self.results: Arena | None = None
         """The buffers it may be lent for its results."""
@@ -78,15 +79,15 @@ class Worker:
         """Whether the script takes batches, and a signal interrupts its call; how many run at once, and now."""
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
-        """The most calls in one batch by lane, where a script has several and says it."""
+        """By lane: the most calls in one batch, where the script has several lanes and limits them."""
         self.pace = WorkerPace()
         self.served = self.memory_needed = 0
-        """How many answers it has given; bytes of memory it used when it was ready, where somebody counts them."""
+        """How many answers it has given; bytes of memory it used when it was ready, where these are limited."""
         self.reason, self.why = DIED, ""
         self.paused = self.loaded = False
         """Whether it reads too slowly for more; whether it has been ready."""
         self.sick = self.accused = False
-        """Whether it has said that nothing can succeed in it any more; whether it ends because of what it replied."""
+        """Whether it has said that nothing can succeed in it any more; whether it ends because of an unusable reply."""
         self.popen: subprocess.Popen[bytes] | None = None
         self.link = Link(self, generation)
         self.stream_pause = StreamPause(self.link, self.in_flight)
@@ -122,10 +123,10 @@ class Worker:
         return process.memory(self.pid)
 
     def lives(self) -> bool:
-        """Whether the process lives, as the kernel knows. The news of a death may still be on its way to us, and a call
-        that gets one more chance must not spend it on a dead worker."""
-        # Asked first, because `_on_exit` closes the pidfd. A script in this process has no `popen`: it counts as exited
-        # from the start, and lives as long as its link.
+        """Whether the process lives, as the kernel knows. The news of its death may still be on its way here, and the
+        last try of a call must not be spent on a dead worker."""
+        # First, because `_on_exit` closes the pidfd. A script in this process has no `popen`: it counts as exited from
+        # the start, and lives as long as its link.
         if self._exited or self._link_lost:
             return self.popen is None and not self._link_lost
         death = select.poll()
@@ -155,7 +156,7 @@ class Worker:
         self._greet({"group": self.family.create_group(), **hello})
 
     async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
-        """Speak to a worker that runs in this very process, on its main thread."""
+        """Speak to a worker that runs in this process, on its main thread."""
         sock.setblocking(False)
         self._exited = True
         await asyncio.get_running_loop().create_unix_connection(lambda: self.link, sock=sock)
@@ -164,7 +165,7 @@ class Worker:
     def _greet(self, hello: dict[str, Any]) -> None:
         self.link.send([wire.json_frame(wire.HELLO, self.generation, {"generation": self.generation, **hello})])
 
-    # What the worker says
+    # Frames of the worker
 
     def longest(self, kind: int, count: int) -> int:
         """How long a frame may be: as long as the replies to all its calls, or as a control frame."""
@@ -174,7 +175,7 @@ class Worker:
         return min(count, len(self.in_flight) + len(self.recalled)) * self.pool.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
-        """Pass on what the worker says to whom it concerns. Raises WireError for a frame no worker may send."""
+        """Act on a frame, or pass it on. Raises WireError for a frame that no worker may send."""
         if kind == wire.REPLY:
             replies = wire.replies(payload, count)
             if len(payload) > self.pool.large:
@@ -218,7 +219,7 @@ class Worker:
         self.pool.on_ready(self, value)
 
     def change_slots(self, slots: int) -> None:
-        """Give it as many calls at once as it says. It counts as one that runs several even when it says one."""
+        """Give it so many calls at once. It counts as a worker that runs several calls, even when it says one."""
         self.open_slots = max(1, slots)
         # Otherwise the calls it holds when the number falls would count as calls that it has not begun.
         self.slots = max(2, self.slots, slots)
@@ -286,13 +287,13 @@ class Worker:
         calls, window = len(self.in_flight), 0
         if self.slots == 1 and not self.batched:
             window = self.pace.most_if_many_wait if many_wait else self.pace.window
-            # First of all: most workers of a busy pool end here.
+            # First: most workers of a busy pool end here. The next calls are sent together once half are answered.
             if calls > window // 2:
                 return 0
         if self.state != READY or self.paused or self.reason in KILLED:
             return 0
         first = next(iter(self.in_flight.values())) if calls else None
-        # This call is suspected of killing workers: whatever is sent behind it could be lost with it.
+        # This call is suspected of killing workers: calls behind it could be lost with it.
         if first is not None and first.alone:
             return 0
         if self.slots > 1:
@@ -335,7 +336,7 @@ class Worker:
         return len(self.in_flight) - self.begun
 
     def is_held_up(self, now: float) -> bool:
-        """Whether what it runs takes longer than those who wait behind it could expect."""
+        """Whether the call or batch that it runs takes longer than the calls behind it could expect."""
         # Every part of a stream makes its worker look as if it had just begun.
         return now - self.busy_since > (RECALL_AFTER if self.batched else STUCK) or self.streams
 
@@ -351,7 +352,7 @@ class Worker:
         return max(0, len(self.in_flight) - self.batches.begun) if self.batched else 0
 
     def may_have_more(self) -> bool:
-        """Whether it runs a batch, has no next one, and could be given that."""
+        """Whether it runs a batch, has no next one, and may get one."""
         if not self.batched or not self.takes_calls or self.slots > 1:
             return False
         first = next(iter(self.in_flight.values()), None)
@@ -378,7 +379,7 @@ class Worker:
     def kill_hung(self, why: str, reason: str = HUNG) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
         if self.popen is None or self._exited or self.reason in KILLED:
-            # One that has ended has been waited for: its number may be another process's by now.
+            # A process that has ended has been waited for: by now its number may belong to another.
             return
         self.reason, self.why = reason, why
         with contextlib.suppress(ProcessLookupError):

@@ -10,22 +10,22 @@ from panglot.engine.call import Call, CallProgress, Fault
 from panglot_worker.line import wire
 
 SEPARATOR = b"\1"
-"""Stands between the address of a lent call and its head. HTTP allows it in none of them."""
+"""Separates the parts of a lent call's address, and its head. HTTP allows this byte in none of them."""
 HEAD_START = 0.05
-"""Seconds by which the deadline of a lent call passes earlier where it runs."""
+"""Seconds by which the deadline of a lent call passes earlier in the front that runs it."""
 HELD = b" held"
-"""Behind the limit of a job whose client waits for it."""
+"""Ends the limit of a job whose client waits for it."""
 NO_DEADLINE = 1e9
 """Seconds: a call with more time than that has no deadline."""
 
 
 class LentAddress(NamedTuple):
-    """What a front needs to run a call of another."""
+    """What a front needs to know to run a call of another front."""
 
     slot: int
     """The position of the model."""
     run_limit: float | None
-    """Of a job, the longest that its run may take, or 0; None: it is no job."""
+    """Of a job: seconds that its run may take, or 0 for the limit of the model. None: the call is no job."""
     held: bool
     """Whether it is a job whose client waits for it."""
     lane: str
@@ -41,16 +41,16 @@ class Borrower(Protocol):
         """Send an answer, or a part of one, at the end of this turn of the loop."""
 
     def answer_fault(self, item_id: int, fault: Fault) -> None:
-        """Send what this engine answers in the script's place."""
+        """Send an answer that this engine gives instead of the script."""
 
     def report(self, item_id: int, news: dict[str, Any]) -> None:
-        """Send what a script says while it works on a call, or that a worker died of it."""
+        """Send news of a call: progress and output of its script, or the death of a worker."""
 
 
 class LentCall(Call):
     """A call of another front. For the engine it is a call like any other: batch, deadline, stream, death of a worker.
 
-    The other front counts its bytes and has its client; so nothing is counted here.
+    The other front counts its bytes and has its client, so this front counts nothing.
     """
 
     __slots__ = ("borrower", "item_id", "untaken")
@@ -60,9 +60,9 @@ class LentCall(Call):
         super().__init__()
         self.borrower = borrower
         self.item_id = item.id
-        """What the other front calls it."""
+        """Its number in the other front."""
         self.untaken = 0
-        """Bytes of its stream that were sent, and that its client may not have taken."""
+        """Bytes of its stream that were sent, and that its client may not have taken yet."""
         self.lane, self.head = lane, head
         self.request_id = head.partition(b"\0")[0]
         self.pieces, self.size = (item.body,), len(item.body)
@@ -95,7 +95,7 @@ class LentJob(LentCall):
 
 
 class LentHeldJob(LentJob):
-    """The same for a job whose client waits for it: it goes before jobs, as requests do."""
+    """A job of another front whose client waits for it. It goes before other jobs, as requests do."""
 
     __slots__ = ()
     background = False
@@ -112,7 +112,7 @@ def lent_call(borrower: Borrower, item: wire.Item, address: LentAddress, now: fl
 
 
 def run_frame(slot: int, calls: Sequence[tuple[int, Call]], now: float) -> list[wire.Buffer]:
-    """A RUN frame with calls, each with its number, for the model of this slot; `address` reads their heads."""
+    """A RUN frame with calls, each with its number, for the model of this slot. `address` reads the heads of it."""
     items = []
     for number, call in calls:
         limit = b"" if call.reserves else b"%.3f" % call.run_limit + (b"" if call.background else HELD)
@@ -123,14 +123,14 @@ def run_frame(slot: int, calls: Sequence[tuple[int, Call]], now: float) -> list[
             pieces = (b"".join(call.body()),)
             size = len(pieces[0])
         left = call.deadline - now
-        # The other front answers first: it knows why a call is late.
+        # The deadline there passes first: the front that runs the call knows why it is late.
         left -= HEAD_START if left > 10 * HEAD_START else 0.0
         items.append((number, min(left, 2 * NO_DEADLINE), head, pieces, size, 0, 0))
     return wire.run_frame(items, 0)
 
 
 def address(head: bytes) -> LentAddress:
-    """What stands in the head of a lent call. Raises WireError."""
+    """The address in the head of a lent call. Raises WireError."""
     try:
         slot, limit, lane, rest = head.split(SEPARATOR, 3)
         if slot.isdigit():

@@ -1,18 +1,18 @@
-"""The calls between this front and one other: ours that it runs, and its calls that we run.
+"""The calls between this front and another: our calls that it runs, and its calls that we run.
 
-They travel in frames of `wire`, and in some that only fronts send::
+They travel in frames of `wire`, and in frames that only fronts send::
 
     RUN            calls for the other front; their heads begin with the model and the lane
     REPLY          answers, or parts of answers, as workers give them
-    FAULT          an answer that the engine gave in the script's place
-    RETURN         calls that could not be taken, and were not begun
+    FAULT          an answer that the engine gave instead of the script
+    RETURN         calls that could not be taken, and have not begun
     CANCEL         calls that nobody waits for any more
     TAKEN          bytes of streams that clients have taken: a front sends a bounded number of bytes beyond these
     OFFER          a worker here has nothing to do, and calls wait there
-    REPORT         what a script says while it works on a job; or that a worker died of a call, which runs once more
-    POISON         a kind of calls that has killed a worker, or was answered after it had
+    REPORT         progress and output of a job; or the death of a worker by a call, which runs once more
+    POISON         a kind of calls that has killed a worker, or was answered after it had killed one
 
-Any doubt about a frame closes the link, which returns the calls of both sides.
+A frame that makes no sense closes the link. Then each side takes its own calls back.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ KINDS = frozenset((wire.RUN, wire.REPLY, wire.CANCEL, FAULT, RETURN, TAKEN, OFFE
 WINDOW = 1 << 20
 """Bytes of a stream that may be under way between two fronts; then its worker is paused."""
 NOT_TAKEN = frozenset(("loading", "back_off", "queue_full", "draining"))
-"""Codes of faults by which an engine says that it takes no call now: another front may."""
+"""Codes of the faults of an engine that takes no calls now. Another front may take them."""
 monotonic = time.monotonic
 
 
 class Loans:
-    """Owns the calls that were lent to one other front, as a record of a worker owns its calls. A `Lendable`."""
+    """Owns the calls that were lent to one other front, as the record of a worker owns its calls. A `Lendable`."""
 
     def __init__(self, index: int, link: Link, lendings: Mapping[int, CallLending]) -> None:
         """`lendings` are this front's models by slot."""
         self.index = index
         self.paused = False
-        """Whether the other front does not read what it is sent."""
+        """Whether the other front is too slow to read: it is lent nothing meanwhile."""
         self.in_flight: dict[int, tuple[CallLending, Call]] = {}
-        """Our calls that the other front has, with the lending of their model, by the number they were lent under."""
+        """Our calls that the other front has, with the lending of their model, by the number of each loan."""
         self._lent: dict[Call, int] = {}
         """The numbers of these calls. Not their ids: two models may each have a call of the same id."""
         self._numbers = itertools.count(1)
         self._taken: dict[int, int] = {}
-        """Bytes of our streams that have come and that the other front does not know to be taken, by number."""
+        """By number: bytes of our streams that have come, and that no TAKEN frame has told of."""
         self._held: set[int] = set()
         """Our streams whose clients read slowly."""
         self.borrowed: dict[int, tuple[LocalEngine, LentCall]] = {}
-        """Its calls that we have, by the number it gave them."""
+        """The calls of the other front that we have, by the numbers that it gave them."""
         self._link = link
         self._lendings = lendings
         self._answers: list[wire.Reply] = []
@@ -98,7 +98,7 @@ class Loans:
         return lent
 
     def hold(self, call: Call, paused: bool) -> bool:
-        """Note that the client of a stream reads slowly, or reads again; False when it was not lent."""
+        """Note that the client of a stream reads slowly, or reads again; False when the stream was not lent."""
         number = self._lent.get(call)
         if number is None:
             return False
@@ -110,7 +110,7 @@ class Loans:
         return True
 
     def _tell_taken(self, number: int) -> None:
-        """Let the other front send more of a stream, unless its client reads slowly. Seldom for small parts."""
+        """Let the other front send more of a stream, unless its client reads slowly. Small parts are told together."""
         if self._taken.get(number, 0) >= WINDOW // 4 and number not in self._held:
             self._link.send([wire.ids_frame(TAKEN, [number, self._taken.pop(number)], 0)])
 
@@ -120,7 +120,7 @@ class Loans:
             more = reply.flags & wire.MORE
             lent = self.in_flight.get(reply.id)
             if lent is None:
-                # It was cancelled while the answer was on its way.
+                # Our call was cancelled while the answer was on its way.
                 continue
             lending, call = lent
             if more:
@@ -136,7 +136,7 @@ class Loans:
                     lending.job_ended()
             call.reply(reply)
             if more:
-                # After the part was given to the client, who may have been too slow for it.
+                # Last: `call.reply` may have found the client too slow, and called `hold`.
                 self._tell_taken(reply.id)
 
     def _failed(self, answer: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ class Loans:
         for lending, calls in _by_lending(filter(None, map(self._end, ids))).items():
             lending.come_back(calls)
 
-    # Its calls
+    # Calls of the other front
 
     def _take(self, items: list[wire.Item]) -> None:
         now, refused = monotonic(), []
@@ -159,6 +159,7 @@ class Loans:
             about = address(item.head)
             lending = self._lendings.get(about.slot)
             call = lent_call(self, item, about, now)
+            # None: the model goes, or has not come here yet. The call then returns to its front.
             fault = Fault(503, "loading", "") if lending is None else lending.engine.submit(call)
             if fault is None and lending is not None:
                 self.borrowed[item.id] = lending.engine, call
@@ -171,17 +172,18 @@ class Loans:
             self._link.send([wire.ids_frame(RETURN, refused, 0)])
 
     def give_back(self, calls: list[LentCall]) -> None:
-        """Return calls that wait here: the front that lent them can begin them by now."""
+        """Return calls that wait here: the front that lent them has free workers by now."""
         for call in calls:
             del self.borrowed[call.item_id]
         self._link.send([wire.ids_frame(RETURN, [call.item_id for call in calls], 0)])
 
     def answer(self, reply: wire.Reply) -> None:
-        """Send an answer, or a part of one, at the end of this turn of the loop. A stream waits for its client."""
+        """Send an answer, or a part of one, at the end of this turn of the loop. A stream pauses for a slow client."""
         if not reply.flags & wire.MORE:
             self.borrowed.pop(reply.id, None)
         elif reply.id in self.borrowed:
             engine, call = self.borrowed[reply.id]
+            # The link alone cannot hold back a stream: it carries all other calls too.
             call.untaken += len(reply.body)
             if call.untaken > WINDOW:
                 engine.pause_stream(call, True)
@@ -191,7 +193,7 @@ class Loans:
 
     def answer_fault(self, item_id: int, fault: Fault) -> None:
         self.borrowed.pop(item_id, None)
-        # Parts of the same answer may wait to be sent, and must come first.
+        # Parts of the same answer may still wait to be sent, and must come before their fault.
         self._send_answers()
         self._link.send([wire.json_frame(FAULT, 0, {"id": item_id, "fault": list(fault)})])
 
@@ -259,7 +261,7 @@ class Loans:
                 engine.pause_stream(call, False)
 
     def lost(self) -> None:
-        """The other front has died: its calls are nobody's, and ours run here or are answered."""
+        """The other front has died. Nobody waits for its calls; our calls run here, or get a fault."""
         borrowed, self.borrowed = self.borrowed, {}
         for engine, call in borrowed.values():
             engine.cancel(call)

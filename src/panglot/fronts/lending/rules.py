@@ -1,7 +1,7 @@
-"""When calls are lent to another front, for one model: no worker idles anywhere while a call waits.
+"""When calls of a model are lent to another front: no worker idles in any front while a call waits.
 
-Who has free workers and who has waiting calls is read off the board. It may be a moment old: a call that is lent on a
-wrong hint waits in another queue than it would have, and no more.
+The board tells which fronts have free workers, and which have waiting calls. Its figures may be a moment old. A call
+that is lent by a wrong figure waits in another queue than it would have; it takes no other harm.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from panglot.fronts.board import READY as FRONT_READY
 from panglot.fronts.lending.lent_call import LentCall
 
 LEAST_US = 150.0
-"""Microseconds of a script call below which it is not worth the way to another front."""
+"""Microseconds of a script call. For a shorter call the way to another front costs more than it saves."""
 HOME = 0
-"""The front that has all workers of a model which has fewer than there are fronts."""
+"""The front that has all workers of a model, where the model has fewer workers than there are fronts."""
 LOOK_AGAIN = 0.02
-"""Seconds after which a front without workers looks again whether that front takes calls."""
+"""Seconds after which a front without workers looks again whether the front with the workers takes calls."""
 LONG = 0.002
 """Seconds after which a call that runs is taken for a long one."""
 BUSY = 700
@@ -58,7 +58,7 @@ class Lendable(Protocol):
         """Send calls, which the other front runs."""
 
     def offer(self, slot: int, free: int) -> None:
-        """Say that so many calls of a model could begin here."""
+        """Tell that so many calls of a model could begin here."""
 
     def tell_poison(self, slot: int, kind: bytes, length: int, died: bool) -> None:
         """Tell of a kind of calls that has killed a worker, or was answered."""
@@ -67,10 +67,10 @@ class Lendable(Protocol):
         """Return calls of the other front that wait here."""
 
     def cancel(self, call: Call) -> bool:
-        """Cancel a call that it was lent; False when it has no such call."""
+        """Cancel a call that was lent to this front; False when it has no such call."""
 
     def hold(self, call: Call, paused: bool) -> bool:
-        """Pause or resume the stream of a call that it was lent; False when it has no such call."""
+        """Pause or resume the stream of a call that was lent to this front; False when it has no such call."""
 
 
 class CallLending:
@@ -98,7 +98,7 @@ class CallLending:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Lend and borrow from now on. Not before the model is loaded: its script may ask for other pools."""
+        """Lend and borrow from now on. Only once the model is loaded: its script may ask for other pools."""
         self.engine.home_is_ready = self.home_is_ready
         self._own[LENDS] = 1
         self._dispatcher.elsewhere = self
@@ -106,7 +106,7 @@ class CallLending:
         self.idle(self.engine.clock())
 
     def end(self) -> None:
-        """Lend and borrow no more: the model goes. What it was lent before this is run, or returned."""
+        """Lend and borrow no more: the model goes. Calls that other fronts lent before are run, or returned."""
         self._dispatcher.elsewhere = None
         if self._timer is not None:
             self._timer.cancel()
@@ -129,7 +129,7 @@ class CallLending:
     # As Elsewhere
 
     def pumped(self, now: float) -> None:
-        """Tell the others what waits, and lend it where a worker is free; with nothing waiting, as `idle`."""
+        """Tell other fronts how much waits, and lend to fronts with free workers. If nothing waits, do as `idle`."""
         dispatcher = self._dispatcher
         waiting = dispatcher.queue.length
         if not self._has_workers:
@@ -139,7 +139,7 @@ class CallLending:
             self.publish_jobs()
             self._lend_jobs(dispatcher.background.queue, now)
         if not waiting and dispatcher.ahead and self.are_free() and dispatcher.call_back(now):
-            # A batch that waits in a busy worker is better off with a free one of another front.
+            # A batch waits in a busy worker, behind another batch. A free worker of another front begins it at once.
             waiting = dispatcher.queue.length
         if not waiting and dispatcher.ahead:
             self._publish()
@@ -154,7 +154,7 @@ class CallLending:
         if is_worth_it:
             self._push(now)
         elif self._timer is None:
-            # What runs now may take longer than those before, and nothing else would come by to notice.
+            # The calls that run now may take longer than earlier ones. Without the timer nothing would notice it.
             self._timer = asyncio.get_running_loop().call_later(LONG, self._look_again)
 
     def _look_again(self) -> None:
@@ -163,16 +163,17 @@ class CallLending:
             self._dispatcher.schedule_pump()
 
     def idle(self, now: float) -> None:
-        """Tell the others what is free; if calls wait anywhere, offer it to the front with the most."""
+        """Tell other fronts how many calls could begin here. If calls wait elsewhere, offer to the neediest front."""
         cells, start = self._cells, self._start
         if cells[start + QUEUED] or cells[start + WAITING]:
             self._publish()
             cells[start + WAITING] = 0
         if cells[self._load] >= BUSY or self.engine.draining:
-            # A front that is busy itself is lent nothing, so that there is nothing to find out or to offer.
+            # Nobody lends to a busy front, so there is nothing to compute or to offer.
             if cells[start + FREE]:
                 cells[start + FREE] = 0
             return
+        # Only idle workers: a worker with a call may be busy for long, and a lent call would wait behind that.
         free = sum([worker.at_once for worker in self._pool.workers if not worker.in_flight and worker.takes_calls])
         cells[start + FREE] = free
         if free:
@@ -191,9 +192,9 @@ class CallLending:
             neediest.offer(self.slot, free)
 
     def _pass_on(self, now: float) -> None:
-        """Lend all that waits to the front that has the workers; while it is not ready, all waits here."""
+        """Lend all waiting calls to the front that has the workers. They wait here while that front is not ready."""
         queue, home = self._dispatcher.queue, self._siblings().get(HOME)
-        # Before they are sent: that front would count them twice.
+        # Before they are sent: otherwise that front would count them as waiting in both fronts.
         self._own[QUEUED] = self._own[QUEUED_BYTES] = 0
         while queue.length and home is not None and not home.paused and self.home_is_ready():
             self._lend_from(queue, home, queue.length, now)
@@ -217,7 +218,7 @@ class CallLending:
     def admits(self, call: Call) -> bool:
         """Whether all fronts together have space for a call to wait: the limits of the queue are the server's."""
         rows, settings, queue = self._rows, self.engine.settings, self._dispatcher.queue
-        # What the board says of this front is that of the last pump.
+        # The board has the figures of this front's last pump, and calls have come since.
         self._publish()
         length, size = sum(row[QUEUED] for row in rows), sum(row[QUEUED_BYTES] for row in rows)
         return length < settings.queue and (not queue.length or size + call.size <= settings.queue_bytes)
@@ -227,7 +228,7 @@ class CallLending:
         cells[start + QUEUED], cells[start + QUEUED_BYTES] = queue.length + self._dispatcher.ahead, queue.bytes
 
     def look(self) -> None:
-        """Publish what changes by itself. A front that was too busy to be lent calls may be idle since."""
+        """Publish figures that change without a call. A front that was too busy to borrow may be idle by now."""
         self.publish_jobs()
         dispatcher = self._dispatcher
         if self._has_workers and not (dispatcher.waiting or dispatcher.background):
@@ -236,7 +237,7 @@ class CallLending:
     # Jobs
 
     def publish_jobs(self) -> None:
-        """Tell the others how many jobs can be here. That changes by itself as requests become fewer."""
+        """Tell other fronts how many jobs this front can have. The number grows by itself as requests become fewer."""
         own = self._own
         own[JOBS_FREE], own[JOBS_CAPACITY] = self._dispatcher.free_for_jobs(), self.engine.job_capacity()
 
@@ -245,11 +246,11 @@ class CallLending:
         return sum(self._row(sibling)[JOBS_CAPACITY] for sibling in self._siblings().values())
 
     def job_ended(self) -> None:
-        """Note that another front has run a job to its end: it may take the next."""
+        """Note that another front has run a job to its end: it may take the next one."""
         self._dispatcher.schedule_pump()
 
     def _lend_jobs(self, queue: Queue, now: float) -> None:
-        """Lend the jobs that no worker here takes now to fronts whose requests leave workers to them."""
+        """Lend the jobs that no worker here takes now to fronts whose requests leave workers free for jobs."""
         siblings = [sibling for sibling in self._siblings().values() if not sibling.paused]
         for sibling in sorted(siblings, key=lambda sibling: -self._row(sibling)[JOBS_FREE]):
             row = self._row(sibling)
@@ -262,11 +263,11 @@ class CallLending:
             sibling.tell_poison(self.slot, kind, length, died)
 
     def heard_poison(self, kind: bytes, length: int, died: bool) -> None:
-        """Count a death, or an answer, of another front as if it had been ours."""
+        """Count a death, or an answer, in another front like one in this front."""
         if not died:
             self.engine.poison.clear(kind)
         elif self.engine.poison.suspect(kind, length):
-            # The front of the last death says so in the log.
+            # No log line: the front where the worker died writes one.
             for pool in self.engine.pools:
                 pool.refuse_poison()
 
@@ -277,7 +278,7 @@ class CallLending:
         self._front[BORROWED] += 1
 
     def offered(self, sibling: Lendable, free: int, now: float) -> None:
-        """Use what another front offers. What is not used is free for all."""
+        """Lend by the offer of another front. The rest of the offer is free for all fronts."""
         if not self._dispatcher.queue.length and self._dispatcher.ahead:
             self._dispatcher.call_back(now)
         self._row(sibling)[FREE] = free - self._lend(sibling, free, now)
@@ -290,7 +291,7 @@ class CallLending:
         self._dispatcher.put_back(waiting)
 
     def lost(self, calls: list[Call]) -> None:
-        """Decide what becomes of calls whose front has died: it may have begun them."""
+        """Decide the fate of calls that were lent to a front which has died: it may have begun them."""
         for call in calls:
             call.id = self.engine.new_id()
         self._pool.come_back(calls)
@@ -312,15 +313,15 @@ class CallLending:
         return lent
 
     def _lend_from(self, queue: Queue, sibling: Lendable, free: int, now: float) -> int:
-        """Lend up to so many calls of a queue, and return those that the other front lent us; how many these were."""
+        """Lend up to so many calls of a queue, and give back calls of the other front. Returns how many these were."""
         calls, returned, size = list[Call](), list[LentCall](), 0
         first = queue.oldest()
-        # Never: a call of a third front, and one that must run alone because it may kill a worker.
+        # Never lent: a call of a third front, and a call that must run alone because it may kill a worker.
         while first is not None and len(calls) + len(returned) < free and not first.alone:
             if isinstance(first, LentCall):
                 if first.borrower.index != sibling.index:
                     break
-                # It was lent by an old hint, and waits here behind a call that takes long.
+                # It was lent by an old figure, and waits here behind a call that takes long.
                 returned.append(first)
             else:
                 size += first.size
@@ -333,6 +334,7 @@ class CallLending:
             self._front[LENT] += len(calls)
             sibling.lend(self, calls, now)
         for call in returned:
+            # DONE in this front alone. The other front has its own call, which goes on to wait there.
             call.state = DONE
             self.engine.finished(call)
         if returned:
@@ -347,7 +349,7 @@ class CallLending:
             if worker.state == READY and now - worker.busy_since <= LONG:
                 took = worker.batches.seconds * 1e6 if worker.batched else worker.pace.service_us
                 return took >= LEAST_US
-        # Nobody here takes calls now, or each is busy with a call that takes long, whatever those before took.
+        # No worker here takes calls now, or each is busy with a long call. How long earlier calls took does not matter.
         return True
 
     def _row(self, sibling: Lendable) -> BoardRow:

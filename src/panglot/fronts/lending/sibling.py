@@ -17,8 +17,8 @@ from panglot.fronts.lending.rules import CallLending
 from panglot_worker.line import wire
 
 ASK, TOLD, JOBS, PAIRS = 40, 41, 47, 49
-"""Frames between fronts beside those of `wire`: a question about figures, and its answer, both JSON with a number;
-what fronts say about jobs (`jobs/fronts/passing.py`); and recorded pairs (`serving/fronts/recording.py`)."""
+"""Frames between fronts, besides the frames of `wire`: a question about figures, and its answer, both JSON with a
+number; commands about jobs (`jobs/fronts/passing.py`); and recorded pairs (`serving/fronts/recording.py`)."""
 LARGEST_FIGURES = 64 << 20
 
 log = logging.getLogger("panglot")
@@ -26,20 +26,20 @@ AnswerQuestion = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class LinkUser(Protocol):
-    """Whoever sends frames of one kind to other fronts, and takes theirs."""
+    """Sends frames of one kind to other fronts, and takes the frames that they send."""
 
     def linked(self, front: int, link: Link) -> None:
-        """Note that a front can be reached by this link."""
+        """Use this link to a front from now on. Frames of the front may have been heard already."""
 
     def lost(self, front: int) -> None:
         """Note that a front cannot be reached any more."""
 
     def heard(self, front: int, payload: memoryview) -> None:
-        """Take what a front says. Raises WireError."""
+        """Take the payload of a frame. Raises WireError."""
 
 
 class Sibling:
-    """One other front. A link in doubt is closed by both sides; the parent makes another when a front is forked."""
+    """One other front. Each side closes a link on a frame that makes no sense; then the parent makes a new link."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Sibling:
     # Questions
 
     def ask(self, question: dict[str, Any]) -> asyncio.Future[Any]:
-        """The answer of the other front, once it comes. Whoever asks waits no longer than is bearable."""
+        """The answer of the other front, once it comes. It may never come: the caller limits the wait."""
         number = next(self._numbers)
         answer = self._questions[number] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(lambda _: self._questions.pop(number, None))
@@ -79,6 +79,7 @@ class Sibling:
         try:
             value = await self._answer(question)
         except Exception:
+            # No answer: the other front stops waiting after a while.
             log.exception("a question of front %d could not be answered", self.index)
             return
         self.link.send([wire.frame(TOLD, 0, orjson.dumps({"number": number, "answer": value}, default=str))])
@@ -109,14 +110,14 @@ class Sibling:
             task.add_done_callback(self._tasks.discard)
             return
         answer = self._questions.get(value["number"])
-        # None: the answer came too late for whoever asked.
+        # None: the answer came too late, and nobody waits for it.
         if answer is not None and not answer.done():
             answer.set_result(value["answer"])
 
     def on_lost(self) -> None:
         for answer in list(self._questions.values()):
             answer.cancel()
-        # First out of the list: a call that comes back must not be lent to this front again.
+        # First: calls that come back below must not be lent to this front again.
         self._on_lost(self)
         self.loans.lost()
 

@@ -12,7 +12,7 @@ from panglot.fronts.lending.rules import CallLending
 from panglot.fronts.lending.sibling import AnswerQuestion, LinkUser, Sibling
 
 PATIENCE = 0.5
-"""Seconds that another front is given to tell its figures."""
+"""Seconds that another front has to tell its figures."""
 
 
 class Siblings:
@@ -20,11 +20,11 @@ class Siblings:
 
     def __init__(self) -> None:
         self.answer: AnswerQuestion = _no_answer
-        """What this front answers to a question of another; the server sets it."""
+        """Answers the questions of other fronts; the server sets it."""
         self.users: dict[int, LinkUser] = {}
-        """Who uses the links beside loans and questions, by the kind of the frames; the server sets it."""
+        """Further users of the links, besides loans and questions, by the kind of their frames; the server sets it."""
         self.on_link_lost: Callable[[int], None] = lambda index: None
-        """Is told that the present link to a front has ended."""
+        """Called when the present link to a front has ended."""
         self.lendings: dict[int, CallLending] = {}
         """The models of this front that lend and borrow, by their slot."""
         self._all: dict[int, Sibling] = {}
@@ -32,7 +32,7 @@ class Siblings:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def meet(self, index: int, sock: socket.socket) -> None:
-        """Be connected with a front by this socket, and no longer with a front that had its index before."""
+        """Connect with a front by this socket, and close the link to a front that had its index before."""
         former = self._all.pop(index, None)
         if former is not None:
             former.close()
@@ -50,6 +50,7 @@ class Siblings:
         return self._loans
 
     def _lost(self, sibling: Sibling) -> None:
+        # Otherwise `meet` has put the front's successor in its place.
         if self._all.get(sibling.index) is sibling:
             del self._all[sibling.index]
             del self._loans[sibling.index]
@@ -58,7 +59,7 @@ class Siblings:
             self.on_link_lost(sibling.index)
 
     async def ask(self, index: int, question: dict[str, Any]) -> Any:
-        """The answer of one front; None where it says nothing in time."""
+        """The answer of one front; None where it does not answer in time."""
         sibling = self._all.get(index)
         if sibling is None:
             return None
@@ -70,20 +71,20 @@ class Siblings:
         return None
 
     async def ask_all(self, question: dict[str, Any]) -> dict[int, Any]:
-        """The answers of the other fronts, by their index. A front that says nothing in time is left out."""
+        """The answers of the other fronts, by their index. A front that does not answer in time is left out."""
         coming = {index: sibling.ask(question) for index, sibling in self._all.items()}
         if coming:
             await asyncio.wait(coming.values(), timeout=PATIENCE)
         answers = {index: answer.result() for index, answer in coming.items() if _is_answered(answer)}
         answers = {index: value for index, value in answers.items() if value is not None}
         for answer in coming.values():
-            # Of those that are late: nobody takes it any more.
+            # For late answers: nobody takes them any more.
             answer.cancel()
         return answers
 
 
 async def _no_answer(question: dict[str, Any]) -> Any:
-    """What a front answers that has not started yet."""
+    """The answer of a front that has not started yet."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""The quota of one front of several: the limits are the server's, and the board has what each front uses."""
+"""The quota of one front of several: the limits are for the whole server, and the board has the use of each front."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from panglot.web.limits.quota import CountedConnection, Quota
 
 
 class MemberQuota(Quota):
-    """Counts bytes on the board, and counts out the connections that end there.
+    """Counts bytes on the board, and counts out there the connections that end.
 
-    Others are looked at only beyond this front's own share. Two fronts that take bytes in the same moment may together
-    exceed the limit by one body each.
+    It looks at the bytes of other fronts only beyond its own share. Two fronts that take bytes in the same moment may
+    together exceed the limit by one body each.
     """
 
     def __init__(self, settings: Settings, row: BoardRow, rows: Sequence[BoardRow]) -> None:
         self._row = row
         self._rows = rows
-        # Not by way of the row, which costs several times as much, for every request.
+        # For every request. The way through the row costs several times as much.
         self._cells, self._memory = row.cells, row.start + MEMORY
         super().__init__(settings)
         self._share = self.most_for_large // len(rows)
 
-    # `used` is a cell of the board: whoever adds to it, or takes away, tells the other fronts by that.
+    # `used` is a cell of the board, so the other fronts see every change of it.
 
     @property
     def used(self) -> int:

@@ -1,7 +1,7 @@
-"""The limits of keys over all fronts: buckets and open requests lie in memory that all of them map.
+"""The limits of keys over all fronts: buckets and open requests lie in memory that all fronts map.
 
-No lock guards it: a front that is killed would hold it for good. So two fronts that admit requests of one key in the
-same moment may each admit one where only one was left: a limit may be exceeded by one request for each other front.
+No lock guards it: a front that is killed would hold the lock for good. So a limit may be exceeded by one request for
+each other front: two fronts that admit requests of one key in the same moment may each see the last free place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from panglot.web.access.key_file import Key
 from panglot.web.access.keys import KeyHolder, Keys, policy_of
 
 SLOTS = 1 << 16
-"""Names of keys that a server can have in its life. Later ones are limited by each front for itself."""
+"""Names of keys that a server can have in its life. Each front limits later keys by itself."""
 NAME, TOKENS, FILLED, OPEN = range(4)
-"""The cells of a row: a digest of the key's name, its bucket, when that was filled, and what each front has open."""
+"""The cells of a row: a digest of the key's name, its bucket, when the bucket was filled, open requests by front."""
 
 
 class KeyRow:
@@ -43,18 +43,19 @@ class SharedKeys:
         self._integers = memoryview(self._memory).cast("q")
 
     def join(self, keys: Keys, front: int) -> None:
-        """Have the limits of these keys, and of those that the file has later, be those of all fronts."""
+        """Share the limits of these keys, and of keys that the file gets later, with all fronts."""
         keys.record_by(partial(SharedKeyHolder, self, front))
 
     def row(self, key: Key, front: int) -> KeyRow:
-        """The row of a key: the one that a front before, or another front, has used for its name."""
+        """The row of a key. All fronts, and their successors, find the same row for a name."""
+        # Never 0, which marks a free row.
         digest = int.from_bytes(hashlib.blake2b(key.name.encode(), digest_size=7).digest()) + 1
         for slot in range(digest % SLOTS, digest % SLOTS + SLOTS):
             start = self._width * (slot % SLOTS)
             known = self._integers[start]
             if not known:
                 row = KeyRow(self._memory, start, front, self.fronts)
-                # The bucket first: whoever finds the name there takes the bucket as it is.
+                # The bucket first: a front that finds the name takes the bucket as it is.
                 row.numbers[start + TOKENS], row.numbers[start + FILLED] = float(key.burst), time.monotonic()
                 self._integers[start] = digest
                 return row
@@ -65,19 +66,19 @@ class SharedKeys:
         return row
 
     def clear(self, front: int) -> None:
-        """Count out what a front had open that has died."""
+        """Count out the open requests of a front that has died."""
         for start in range(0, self._width * SLOTS, self._width):
             if self._integers[start]:
                 self._integers[start + OPEN + front] = 0
 
 
 class SharedKeyHolder(KeyHolder):
-    """A client of all fronts. What became of its requests is counted by each front, and added where it is shown."""
+    """A client of all fronts. Each front counts the outcomes of its requests; pages and metrics add the counts."""
 
     __slots__ = ("_row",)
 
     def __init__(self, shared: SharedKeys, front: int, key: Key) -> None:
-        # Not that of the base: a front that starts must not fill the bucket which the others use.
+        # Without the `__init__` of the base: a front that starts must not fill the bucket that other fronts use.
         self._row = shared.row(key, front)
         self.name = key.name
         self.key = key
@@ -116,7 +117,8 @@ class SharedKeyHolder(KeyHolder):
 
     def readmit(self, key: Key | None, now: float) -> bytes | None:
         """Count a request in, as the base class does, with figures that all fronts share."""
-        # By steps that other fronts may come between: the base reads a number, and writes it later.
+        # Each step reads and writes at once. The base reads a number and writes it later: between the two, other fronts
+        # may change it.
         if key is None or self.key is not key or self.open >= key.at_once or time.time() >= key.expires:
             return None
         self._refill(now)

@@ -1,4 +1,4 @@
-"""Which models the server serves now: what all fronts agree on, and what a front that is forked begins with."""
+"""Which models the server serves now: all fronts agree on it, and a front that is forked begins with it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MOST_VERSIONS = 16
 
 
 class Catalog:
-    """Owned by the parent. A front has the copy of the moment in which it was forked, and reads it to begin.
+    """Owned by the parent. A front reads the copy of the moment in which it was forked.
 
-    A slot is the number of a model on the board and between fronts. It is used again only when no front has anything
-    of its former model any more, and as late as possible.
+    A slot is the number of a model on the board and between fronts. It is used again only when its former model has
+    ended in all fronts, and as late as possible.
     """
 
     def __init__(self, models: Sequence[Served], slots: int, fixed: Iterable[str] = ()) -> None:
@@ -24,26 +24,26 @@ class Catalog:
         self.failed: dict[str, str] = {}
         """Models that are not served because they could not be loaded, and why."""
         self.fixed = frozenset(fixed)
-        """Models that were named on the command line; they stay."""
+        """Models that were named on the command line. They are never unloaded."""
         self.is_loaded = False
-        """Whether a front has loaded all models once: from then on all fronts serve the same, or do not start."""
+        """Whether a front has loaded all models once. From then on a front serves the same models or does not start."""
         self.scaled: dict[Served, tuple[int, int]] = {}
-        """How many workers clients have asked for, at least and at most."""
+        """The numbers of workers that clients have asked for, at least and at most."""
         self.preferred: dict[Served, None] = {}
-        """The versions that answer where a request names none, as clients have said, the latest last."""
+        """The versions that clients have preferred for requests without a version, the latest last."""
         self.planned = dict(self.served)
         """The slots of the models in the plan that the server was started with."""
         self._free = list(range(len(self.served), slots))
         self._going: dict[int, set[int]] = {}
-        """The fronts that still have the model of a slot, which is no longer served."""
+        """By slot of a model that is served no longer: the fronts that still have the model."""
 
     def reserve(self) -> list[int]:
-        """Slots for the versions of a model that is being loaded, whose number nobody knows yet."""
+        """Slots for the versions of a model that is being loaded. Their number is not known before."""
         slots, self._free = self._free[:MOST_VERSIONS], self._free[MOST_VERSIONS:]
         return slots
 
     def give_back(self, slots: Iterable[int], fronts: Iterable[int]) -> None:
-        """Have slots be free that were reserved in vain, once these fronts have nothing of them any more."""
+        """Free slots once none of these fronts has a model in them any more."""
         having = set(fronts)
         for slot in slots:
             self._going[slot] = set(having)
@@ -53,10 +53,9 @@ class Catalog:
     def commit(
         self, name: str, versions: Sequence[str], fronts: Iterable[int], reserved: Sequence[int] = ()
     ) -> dict[str, int]:
-        """Have these versions of a name be served, and no others; their slots, which are the first of `reserved`.
+        """Serve these versions of a name, and no others. Returns their slots, which are the first of `reserved`.
 
-        `fronts` are those that may have the versions that were served until now. Raises LookupError where too few slots
-        were reserved.
+        `fronts` may have the versions that were served until now. Raises LookupError if too few slots were reserved.
         """
         if len(reserved) < len(versions):
             raise LookupError
@@ -81,12 +80,13 @@ class Catalog:
         self.failed[model[0]] = why
 
     def gone(self, slot: int, front: int) -> None:
-        """Note that a front has nothing of a slot any more."""
+        """Note that the model of a slot has ended in a front."""
         having = self._going.get(slot)
         if having is not None:
             having.discard(front)
             if not having:
                 del self._going[slot]
+                # To the end: late messages about the former model then meet no new one.
                 self._free.append(slot)
 
     def front_ended(self, front: int) -> None:

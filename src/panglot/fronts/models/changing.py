@@ -1,10 +1,10 @@
 """Loading and unloading models in all fronts: a model is served by every front, or by none.
 
-A change has two phases. First every front loads the model and serves it not yet; the first of them alone, so that a
-script that cannot load says so once, and downloads once. When all have loaded it, all are told to serve it; where one
-could not, all forget it. A front that dies meanwhile is left out: its successor starts when the change is over, with
-the models of then. So no change begins while a front starts. Where the first front dies, the change begins again when
-there is another: it may be the one that has all workers of the model.
+A change has two phases. First every front loads the model, and does not serve it yet. One front loads it alone before
+the others, so that a script that cannot load fails once, and downloads once. When all fronts have loaded the model, all
+are told to serve it; if one could not, all forget it. A front that dies meanwhile is left out. Its successor starts
+when the change is over, with the models of that moment. So no change begins while a front starts. If the first front
+dies, the change begins again with its successor: the first front may have all workers of the model.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class ModelChange:
     asker: FrontProcess
     asker_pid: int
     number: int
-    """What the front that asks calls it."""
+    """The number of the change in the front that asks."""
     slots: list[int] = field(default_factory=list)
     """Reserved for its versions."""
     versions: list[str] | None = None
-    """What the first front found in the folder; None: it has not said so yet."""
+    """The versions that the first front found in the folder; None: it has not told them yet."""
     staging: set[int] = field(default_factory=set)
     """The fronts that load."""
     switching: set[int] = field(default_factory=set)
-    """The fronts that were told to serve what they have loaded, and have not said that they do."""
+    """The fronts that were told to serve the loaded model, and have not confirmed it."""
     is_committed: bool = False
 
 
@@ -65,7 +65,7 @@ class Changes:
     # Fronts that start and die
 
     def fork_when_still(self, fork: Callable[[], None]) -> None:
-        """Start a front now, or when no change is under way: it begins with the models of that moment."""
+        """Start a front now, or once no change is under way: it begins with the models of that moment."""
         if self._running:
             self._forks.append(fork)
         else:
@@ -77,6 +77,7 @@ class Changes:
     def front_ended(self, index: int) -> None:
         """Go on without a front that has died."""
         self.catalog.front_ended(index)
+        # First, with a new id for each: late answers of other fronts to the old id then count no more.
         for change in list(self._running.values()) if index == HOME else ():
             if change.load and not change.is_committed:
                 self._begin_again(change)
@@ -90,7 +91,7 @@ class Changes:
         self._begin()
 
     def stop(self) -> None:
-        """Give up what is not committed: the server stops."""
+        """Give up changes that are not committed: the server stops."""
         self._is_stopping = True
         self._forks.clear()
         waiting = [*self._waiting, *(change for change in self._running.values() if not change.is_committed)]
@@ -101,7 +102,7 @@ class Changes:
     # What fronts say
 
     def heard(self, front: FrontProcess, message: Message) -> None:
-        """Take what a front says about models that come, go or are scaled."""
+        """Take a message of a front about models that come, go or are scaled."""
         match message:
             case messages.Dropped(name, version, why):
                 self.catalog.dropped((name, version), why)
@@ -130,7 +131,7 @@ class Changes:
         """Note that a front has loaded a model, or could not."""
         change = self._running.get(staged.change)
         if change is None or front.index not in change.staging:
-            # It was given up while this front loaded.
+            # The change was given up while this front loaded.
             return
         change.staging.discard(front.index)
         if staged.problem:
@@ -152,7 +153,7 @@ class Changes:
             self._end_if_switched(change)
 
     def _scale(self, wish: messages.ScaleWanted) -> None:
-        """Have all fronts together have so many workers. Each hears of all wishes in the same order."""
+        """Set the number of workers in all fronts together. All fronts get all such messages in the same order."""
         served = wish.name, wish.version
         if served in self.catalog.served:
             self.catalog.scaled[served] = wish.least, wish.most
@@ -160,6 +161,7 @@ class Changes:
 
     def _prefer(self, name: str, version: str) -> None:
         if (name, version) in self.catalog.served:
+            # Removed first, so that it becomes the last entry.
             self.catalog.preferred.pop((name, version), None)
             self.catalog.preferred[name, version] = None
             self._tell_all(messages.Prefer(name, version))
@@ -167,12 +169,12 @@ class Changes:
     # Deciding
 
     def _begin(self) -> None:
-        """Begin the changes that wait, those of different models together; none while a front starts."""
+        """Begin the changes that wait, one of each model; none while a front starts."""
         for change in list(self._waiting):
             is_starting = self._forks or any(front.pid and not front.loaded for front in self._fronts)
             if is_starting or HOME not in self._loaded():
                 return
-            # A change that ends at once begins others, which then wait no longer.
+            # A change that ends at once in `_go_on` calls this method again by `_end`: then others wait no longer.
             if change in self._waiting and change.name not in {other.name for other in self._running.values()}:
                 self._waiting.remove(change)
                 self._running[change.id] = change
@@ -181,7 +183,7 @@ class Changes:
                 self._tell_loading()
 
     def _go_on(self, change: ModelChange) -> None:
-        """Do the next thing for a change, unless a front is still to say something."""
+        """Take the next step of a change, unless the answer of a front is missing."""
         if change.staging or change.is_committed:
             return
         if change.load and change.versions is None:
@@ -194,7 +196,7 @@ class Changes:
         self._commit(change)
 
     def _begin_again(self, change: ModelChange) -> None:
-        """Have a model be loaded anew: the front has died that has all workers of some models."""
+        """Load a model again from the beginning: the front that has all workers of some models has died."""
         self._drop(change, "")
         del self._running[change.id]
         self._waiting.appendleft(
@@ -207,7 +209,7 @@ class Changes:
         self._tell_all(messages.Drop(change.id, change.name, change.slots, why))
 
     def _commit(self, change: ModelChange) -> None:
-        """Have the change be in force. From here on a front that is forked begins with it."""
+        """Put a change into force. A front that is forked from now on begins with it."""
         there = set(self._loaded())
         try:
             slots = self.catalog.commit(change.name, change.versions or [], there, change.slots)
@@ -225,7 +227,7 @@ class Changes:
             self._end(change, Changed(change.number))
 
     def _fail(self, change: ModelChange, failed: Staged) -> None:
-        """Have no front serve what some have loaded, and tell whoever asked why."""
+        """Have all fronts forget the model of a change, and tell the reason to the front that asked."""
         is_new = all(name != change.name for name, _ in self.catalog.served)
         why = StartError(failed.problem, file=failed.file, line=failed.line, fix=failed.fix).sentence()
         if change.id in self._running:
@@ -235,6 +237,7 @@ class Changes:
         self._end(change, Changed(change.number, failed.problem, failed.file, failed.line, failed.fix))
 
     def _end(self, change: ModelChange, answer: Changed) -> None:
+        # Another process has this index if the front that asked has died: it knows nothing of the number.
         if change.asker.pid == change.asker_pid:
             self._tell(change.asker, answer)
         if self._running.pop(change.id, None) is None:
@@ -244,7 +247,7 @@ class Changes:
         self._begin()
 
     def _start_fronts(self) -> None:
-        """Start the fronts that were to wait, unless a change is under way."""
+        """Start the fronts that wait for it, unless a change is under way."""
         if not self._running:
             forks, self._forks = self._forks, []
             for fork in forks:

@@ -1,1 +1,1 @@
-"""The sleep of models in a server with several fronts: the parent decides, each front carries it out."""
+"""The sleep of models in a server with several fronts: the parent decides, and each front obeys."""

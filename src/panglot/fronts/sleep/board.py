@@ -1,4 +1,4 @@
-"""What the parent and the fronts tell each other about models that may sleep, in memory that all of them map."""
+"""Figures of models that may sleep, in memory that the parent and all fronts map."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from panglot.engine.sleep.sleeper import AWAKE, NEW
 CELLS = 16
 """Numbers of 64 bits in a row: two cache lines, so that fronts do not slow each other down."""
 HEARD, CALLS, BUSY, DONE, SETTLED, LOADED, WORKERS, USED, USED_GPU = range(9)
-"""The cells of a model in one front, which alone writes them.
+"""The cells of a model in one front. Only this front writes them.
 
 HEARD: the number of the last order to sleep or to wake that it has carried out.
-CALLS, BUSY: 1 while a call waits for its answer; while a worker has one, also a call that was cancelled.
+CALLS: 1 while a call waits for its answer. BUSY: 1 while a worker has a call, also a cancelled one.
 DONE: calls that have their answers.
 SETTLED: 1 while its workers are ready, and none is being started. LOADED: 1 while every pool has a ready worker.
 WORKERS: processes of workers. USED, USED_GPU: bytes that they use, plus 1; 0 is unknown.
@@ -21,8 +21,8 @@ WORKERS: processes of workers. USED, USED_GPU: bytes that they use, plus 1; 0 is
 GRANTED, STARTED, LOAD, SEEN, SEEN_GPU, STATE = range(6)
 """The cells of a model that the parent writes.
 
-GRANTED: 1 while the memory that it needs is its own. STARTED: when its workers were last started, and LOAD: how long a
-load takes, both in milliseconds. SEEN, SEEN_GPU: the most bytes that it was seen to use, plus 1; 0 is unknown.
+GRANTED: 1 while the model owns the memory that it needs. STARTED: when its workers were last started, and LOAD: how
+long a load takes, both in milliseconds. SEEN, SEEN_GPU: the most bytes that it has used, plus 1; 0 is unknown.
 STATE: its state, as a position in STATES.
 """
 STATES = (NEW, AWAKE, ASLEEP, WAKING)
@@ -48,7 +48,7 @@ class SleepBoard:
         return self.of_front(slot, self._fronts)
 
     def clear(self, front: int) -> None:
-        """Begin anew, for the successor of a front that has ended."""
+        """Set the rows of a front to 0 for its successor."""
         for slot in range(self._slots):
             row = self.of_front(slot, front)
             for cell in range(CELLS):
@@ -61,5 +61,5 @@ def bytes_of(cell: int) -> int | None:
 
 
 def cell_of(count: int | None) -> int:
-    """What a cell is to hold for so many bytes; None: unknown."""
+    """The value of a cell for so many bytes; None: unknown."""
     return 0 if count is None else count + 1

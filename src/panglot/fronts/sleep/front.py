@@ -1,4 +1,4 @@
-"""The sleep of a model as one front of several has it: the parent decides, this carries it out."""
+"""The sleep of a model in one front of several, which carries out the orders of the parent."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 class FrontSleep:
-    """An `EngineSleep` that has no will of its own.
+    """An `EngineSleep` that decides nothing itself.
 
     NEW -> AWAKE: its first load has ended. AWAKE -> ASLEEP, ASLEEP -> WAKING: by an order. WAKING -> AWAKE: its own
-    workers are ready; until then another front, which was faster, may run its calls.
+    workers are ready. Until then a front that was faster may run its calls.
     """
 
     def __init__(self, engine: LocalEngine, slot: int, member: Member, memory_use: MemoryUse | None) -> None:
@@ -62,7 +62,7 @@ class FrontSleep:
         self._state = NEW
         self._since = engine.clock()
         self._has_workers = False
-        """Whether it was told to have workers."""
+        """Whether the last order was to have workers."""
         self._has_asked = False
         """Whether the parent knows that a call waits for the waking."""
         self._has_mentioned = False
@@ -75,7 +75,8 @@ class FrontSleep:
     # Orders of the parent
 
     def obey(self, order: messages.Sleep | messages.Wake) -> None:
-        """Do as the parent says."""
+        """Carry out an order of the parent."""
+        # Until the parent sees its last order here, it takes the other cells for older than the order.
         self._row[HEARD] = order.order
         self._has_asked = self._has_mentioned = False
         self._since = self._engine.clock()
@@ -88,7 +89,7 @@ class FrontSleep:
             self._engine.metrics.wakes += order.is_counted
         self.publish()
         if self._state == ASLEEP and self._engine.live:
-            # Calls that came at the same moment as the order.
+            # Calls came at the same moment as the order: the model wakes again.
             self._ask()
 
     def _ask(self) -> None:
@@ -131,8 +132,8 @@ class FrontSleep:
         return LastLife(self._engine.description, workers, self.load_seconds, *self._seen)
 
     def arrive(self, call: Call) -> Fault | None:
-        """Have a call wake the model where it sleeps; why not, where the call is refused."""
-        # Told at once: an order to sleep is given only while no front has a call.
+        """Have a call wake the model if it sleeps. Returns the fault of a call that is refused."""
+        # At once, and not with the next beat: the parent gives an order to sleep only while no front has a call.
         self._row[CALLS] = 1
         if self._state not in (ASLEEP, WAKING):
             return None
@@ -166,7 +167,7 @@ class FrontSleep:
         if self.state == WAKING:
             self._calls.refuse_late(now)
         if self._state == ASLEEP and self._engine.live:
-            # A call that a dying worker, or another front, gave back.
+            # A call has come back from a dying worker, or from another front.
             self._ask()
         self._tell_memory()
         self.publish()
@@ -181,7 +182,7 @@ class FrontSleep:
             del self._member.sleeps[self._slot]
         self._member.tell(messages.SleepsNoMore(self._slot))
 
-    # As Waking, for the calls that wait: what the parent says
+    # As Waking, for the calls that wait: figures of the parent
 
     @property
     def granted(self) -> bool:

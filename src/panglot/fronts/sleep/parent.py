@@ -1,7 +1,7 @@
-"""Which models sleep, in a server with several fronts: the parent decides it for the workers of all of them.
+"""Which models sleep, in a server with several fronts: the parent decides for the workers of all fronts.
 
-Each front tells on the board how busy its part of a model is; the parent sends orders to sleep and to wake. An order is
-always carried out. A call that comes to a front at the moment of an order to sleep waits there, and wakes the model.
+Each front writes to the board how busy its part of a model is. The parent sends orders to sleep and to wake, and each
+front carries out each order. A call that comes to a front together with an order to sleep waits, and wakes the model.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class ModelOfFronts:
         self._is_counted = False
         """Whether a front is to count the next order to wake."""
         self.having: dict[int, int] = {}
-        """The fronts that have the model, and the last order that each was given."""
+        """The fronts that have the model, each with the last order that it was given."""
 
     def _cells(self, cell: int) -> list[int]:
         return [self._board.of_front(self._slot, front)[cell] for front in self.having]
 
     def _obeyed(self) -> bool:
-        """Whether all fronts have carried out what they were told; until then the board tells of before."""
+        """Whether all fronts have carried out their last order. Until then the board has older figures."""
         return all(self._board.of_front(self._slot, front)[HEARD] == order for front, order in self.having.items())
 
     @property
@@ -99,7 +99,7 @@ class ModelOfFronts:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether one front has loaded it: calls of the others are lent to it."""
+        """Whether one front has loaded it: the other fronts lend their calls to it."""
         return self._obeyed() and any(self._cells(LOADED))
 
     @property
@@ -109,6 +109,7 @@ class ModelOfFronts:
     def retire_workers(self, reason: str) -> None:
         self._order += 1
         for position, front in enumerate(self.having):
+            # With a reason for one front, which counts the sleep: the counters of all fronts are added.
             self._give(front, messages.Sleep(self._slot, self._order, "" if position else reason))
 
     def start_workers(self) -> None:
@@ -118,11 +119,11 @@ class ModelOfFronts:
             self._is_counted = False
 
     def count_wake(self) -> None:
-        """Have the next order to wake be counted by one front."""
+        """Have one front count the next order to wake."""
         self._is_counted = True
 
     def wake_one(self, front: int) -> None:
-        """Start the workers of a front that has come later than the others."""
+        """Start the workers of a front that has come later than other fronts."""
         self._give(front, messages.Wake(self._slot, self._order, False))
 
     def _give(self, front: int, order: messages.Sleep | messages.Wake) -> None:
@@ -133,7 +134,7 @@ class ModelOfFronts:
         return self._of_all(self._cells(USED)) or 0, self._of_all(self._cells(USED_GPU))
 
     def _of_all(self, cells: Sequence[int]) -> int | None:
-        """What all fronts use. Those that have not loaded the model yet are taken to need as much as the others."""
+        """Bytes of all fronts. A front that has not loaded the model yet is taken to need as much as another."""
         sizes = [size for size in map(bytes_of, cells) if size is not None]
         return sum(sizes) * max(self._parts, len(sizes)) // len(sizes) if sizes else None
 
@@ -162,7 +163,7 @@ class Sleeps:
         self._is_looking = False
 
     def heard(self, front: FrontProcess, message: Message) -> None:
-        """Take what a front says about models that sleep or wake."""
+        """Take a message of a front about models that sleep or wake."""
         match message:
             case messages.MaySleep():
                 self._add(front.index, message)
@@ -184,7 +185,7 @@ class Sleeps:
             model = ModelOfFronts(about, self._fronts, self._board, self._tell, self._is_draining)
             self._models[about.slot] = model, Sleeper(model, self._budget, time.monotonic)
             self._publish(about.slot)
-        # It was given no order, and its row says so.
+        # It was given no order yet, and its row on the board says 0 too.
         self._models[about.slot][0].having[front] = 0
         if not self._is_looking:
             self._is_looking = True
@@ -205,7 +206,7 @@ class Sleeps:
             return
         model, sleeper = self._models[about.slot]
         if sleeper.granted:
-            # It has died and comes back, and the others are awake.
+            # The front has died and comes back, while the model is awake in the other fronts.
             model.wake_one(front)
         elif sleeper.state == NEW:
             sleeper.resume(about.seconds, about.memory, about.gpu_memory)
@@ -234,7 +235,7 @@ class Sleeps:
             self._timers.after(EVERY, self._look)
 
     def _publish(self, slot: int) -> None:
-        """Tell the fronts what they need to know for the calls that wait."""
+        """Write the figures to the board that fronts need for calls that wait."""
         if slot not in self._models:
             return
         sleeper, row = self._models[slot][1], self._board.of_parent(slot)

@@ -1,1 +1,1 @@
-"""Jobs of a server with several fronts: the first front stores them, the others pass commands to it."""
+"""Jobs of a server with several fronts: the first front stores them, the other fronts pass commands to it."""

@@ -1,4 +1,4 @@
-"""Jobs that one front runs and another stores: their clients waited here, and do so no longer."""
+"""Jobs that one front runs and another stores: their clients waited for the answer, and do so no longer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from panglot.jobs.job import Claimed, Job, JobOutcome, JobTrouble, NewJob
 from panglot.jobs.running import JobCall
 
 BREATH = 0.1
-"""Seconds between two reports of how far a run is."""
+"""Seconds between two reports of the progress of runs."""
 FRONT_DIED = Fault(500, "worker_died", "the process that ran the job has died")
 
 
 class AdoptedRuns:
-    """In the front that runs them. `tell` sends a command to the front that stores them."""
+    """The adopted jobs in the front that runs them. `tell` sends a command to the front that stores them."""
 
     def __init__(self, tell: Callable[..., None]) -> None:
         self._tell = tell
         self._runs: dict[str, HeldCall] = {}
         self._changed: set[str] = set()
         self._told: dict[str, int] = {}
-        """How many parts of a run the other front has."""
+        """By job: how many parts of its answer the other front has."""
 
     def add(self, call: HeldCall, job: Job, ends: list[JobOutcome | Fault]) -> None:
         call.claimed = call.claimed._replace(job=job)
@@ -42,7 +42,7 @@ class AdoptedRuns:
             call.cancel(call)
 
     def drop_all(self) -> None:
-        """Cancel all runs: the front that stored them is gone. Its successor runs these jobs anew."""
+        """Cancel all runs: the front that stored them is gone. Its successor runs these jobs again."""
         for name in list(self._runs):
             self.drop(name)
 
@@ -73,7 +73,7 @@ class AdoptedRuns:
 
 
 class RunsElsewhere:
-    """In the front that stores them: a call for each run of another front."""
+    """The adopted jobs in the front that stores them: a call for each run of another front."""
 
     def __init__(self, board: JobBoard) -> None:
         self._board = board
@@ -96,6 +96,7 @@ class RunsElsewhere:
                 self._runs.pop(job.id, None)
                 send(0, "drop", job.id)
 
+            # No body, and no quota: the call runs in the other front, which has both.
             board, claimed = self._board, Claimed(job, new.head, new.lane, new.run_timeout, b"")
             write_fault = board.runners[job.model].write_fault
             call = JobCall(claimed, Uncounted(), write_fault, board.over, board.wake, cancel)
@@ -118,6 +119,6 @@ class RunsElsewhere:
             self._board.over(run[1], end)
 
     def lost(self, front: int) -> None:
-        """Have the jobs of a front that died tried again, as after the death of a worker."""
+        """Try the jobs of a front that died again, as after the death of a worker."""
         for name in [name for name, (runs_it, _) in self._runs.items() if runs_it == front]:
             self.over(name, FRONT_DIED)

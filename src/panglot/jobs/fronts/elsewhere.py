@@ -1,7 +1,7 @@
-"""The jobs of a server in a front that does not store them: every command goes to the front that does.
+"""The jobs of a server in a front that does not store them: every command goes to the front that stores them.
 
-That front may die. It is started again and has every job that was stored; so a command that it did not answer is sent
-once more, and a client notices nothing but the time. A job that is submitted twice has the same id both times.
+That front may die. Its successor has every job that was stored. So a command without an answer is sent once more, and a
+client notices nothing but the delay. A job that is submitted twice has the same id both times.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ PATIENCE = 20.0
 AWAY = "the process that stores jobs is being started again; try again later"
 STOPPING = "the server is stopping"
 ONCE = frozenset({"requeue", "adopt"})
-"""Commands that would mean something else the second time."""
+"""Commands that have another effect when they are done twice. They are never sent again."""
 
 
 class PendingCommand(NamedTuple):
-    """A command that was not answered yet."""
+    """A command without an answer so far."""
 
     command: str
     arguments: tuple[Any, ...]
@@ -59,12 +59,13 @@ class JobsElsewhere:
     # The link
 
     def linked(self, send: SendCommand) -> None:
-        """Use this way from now on, first for what was not answered by the way before."""
+        """Use this way from now on, first for the commands that were not answered on the way before."""
         self._send = send
         for name in self._watchers.by_job:
             send(0, "watch", name)
         for number, pending in self._pending.items():
             send(number, pending.command, pending.arguments)
+        # Changes while there was no way were not told.
         self._watchers.wake_all()
 
     def lost(self) -> None:
@@ -76,7 +77,7 @@ class JobsElsewhere:
                 pending.answer.set_result(JobTrouble(UNAVAILABLE, AWAY))
 
     def heard(self, payload: memoryview) -> None:
-        """Take a result, or the ids of jobs of which something has changed. Raises WireError."""
+        """Take a result, the ids of jobs that have changed, or the id of a run to cancel. Raises WireError."""
         number, command, value = passing.read(payload)
         if command == "changed":
             for name in value:
@@ -96,6 +97,7 @@ class JobsElsewhere:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending[number] = PendingCommand(command, arguments, answer)
         try:
+            # None: `linked` sends the command, if the front comes back within the time.
             if self._send is not None:
                 self._send(number, command, arguments)
             async with asyncio.timeout(min(within, PATIENCE)):
@@ -128,7 +130,7 @@ class JobsElsewhere:
         except JobTrouble as trouble:
             then(trouble)
             return
-        # Not by the store's word, which takes a job that was sent twice for a repeat: its client sent it once.
+        # The store's own answer is ignored: it takes a job that this front sent twice for a repeat by the client.
         then((stored, stored.id == job.id))
 
     def adopt(self, call: HeldCall, then: Callable[[Any], None]) -> None:
@@ -149,8 +151,9 @@ class JobsElsewhere:
 
     @contextlib.contextmanager
     def watch(self, name: str) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something of a job has changed. Raises JobTrouble for too many readers."""
+        """An event that is set whenever a job changes. Raises JobTrouble for too many readers."""
         with self._watchers.watch(name) as changed:
+            # The first reader of a job in this front, and below the last.
             if len(self._watchers.by_job[name]) == 1:
                 self._tell("watch", name)
             try:
@@ -168,7 +171,7 @@ class JobsElsewhere:
         self._tell("shorten", name, seconds)
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
-        """The held jobs of this front: the front that stores jobs tells all others."""
+        """The held jobs of this front. The front that stores jobs tells of all other jobs."""
         return gauges.of_counts(self.held.counts())
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
@@ -226,6 +229,6 @@ class JobsElsewhere:
         return state
 
     def stop(self) -> None:
-        """Take no further job: the server is stopping. Whoever waits for one that does not run is told so."""
+        """Take no further job: the server is stopping. Clients that wait for a job that does not run get an answer."""
         self._stopping = True
         self._watchers.wake_all()

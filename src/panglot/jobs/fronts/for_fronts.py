@@ -1,4 +1,4 @@
-"""The front that stores jobs answers the commands of the others, and tells them which of their jobs have changed."""
+"""The front that stores jobs answers the commands of other fronts, and tells them which of their jobs have changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMANDS = frozenset(
         "requeue",
     }
 )  # fmt: skip
-"""Methods of the board that have a result."""
+"""Methods of the board that other fronts may call for their result."""
 BREATH = 0.02
 """Seconds between two lists of jobs that have changed: progress may come at any rate."""
 
@@ -41,7 +41,7 @@ class JobsForFronts:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def linked(self, front: int, send: SendCommand) -> None:
-        """Answer a front by this way from now on. It says anew what it follows."""
+        """Answer a front by this way from now on. The front tells again which jobs it follows."""
         self._links[front], self._watched[front] = send, set()
 
     def lost(self, front: int) -> None:
@@ -50,7 +50,7 @@ class JobsForFronts:
         self._runs.lost(front)
 
     def heard(self, front: int, payload: memoryview) -> None:
-        """Do what a front asks for. Raises WireError."""
+        """Do the command of a front. Raises WireError."""
         number, command, value = passing.read(payload)
         if command == "watch":
             self._watched.setdefault(front, set()).add(value)
@@ -85,7 +85,7 @@ class JobsForFronts:
 
     def _tell(self, front: int, number: int, result: Any) -> None:
         send = self._links.get(front)
-        # None: the front has died, and with it whoever asked.
+        # None: the front has died, and nobody waits for the result.
         if send is not None:
             send(number, "", result)
 
@@ -104,5 +104,6 @@ class JobsForFronts:
             send = self._links.get(front)
             if send is not None:
                 send(0, "changed", list(names))
+        # The first change is told at once, further changes together. After a pause without news the timer ends.
         if news:
             self._timer = asyncio.get_running_loop().call_later(BREATH, self._tell_changes)

@@ -14,7 +14,7 @@ KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (CallProgress, Fault, Job, JobOutcome, JobState, ModelCount, NewJob, StoredAnswer, Webhook)
 }
-"""The tuples with names that pass."""
+"""The named tuples that may pass."""
 BYTES, TUPLE, LIST, JSON, TROUBLE = "bytes", "tuple", "list", "json", "trouble"
 
 
@@ -31,10 +31,10 @@ def _packed(value: Any, pieces: list[bytes]) -> Any:
     if isinstance(value, JobTrouble):
         return {TROUBLE: [value.code, str(value)]}
     if isinstance(value, CallProgress):
-        # Its text is whatever the script said.
+        # Its text is any value of the script, which could look like a packed value.
         return {CallProgress.__name__: [value.fraction, {JSON: value.text}]}
     if isinstance(value, Fault):
-        # Its details are whatever the script said.
+        # Its details are any value of the script, too.
         return {Fault.__name__: [*value[:-1], {JSON: value.details}]}
     if isinstance(value, tuple | list):
         name = type(value).__name__
@@ -69,7 +69,7 @@ def _unpacked(value: Any, body: memoryview, at: list[int]) -> Any:
 
 
 def frame(kind: int, number: int, command: str, value: Sequence[Any] | Any) -> list[wire.Buffer]:
-    """A frame with a command and its arguments, or, without a command, the result of the command of this number."""
+    """A frame with a command and its arguments; or, with an empty command, the result of the command of this number."""
     shown, body = packed(value)
     return calls.frame(kind, 0, {"number": number, "command": command, "value": shown}, (body,))
 

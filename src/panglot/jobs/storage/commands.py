@@ -1,4 +1,4 @@
-"""What the commands of the store do to the database. All run on the store's thread, inside a transaction."""
+"""The commands of the store. All run on the store's thread, inside a transaction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from panglot.jobs.storage.sweeping import sweep
 IN_ROW = 64 << 10
 """Bodies and answers up to so many bytes lie in the database; larger ones are files."""
 MOST_CRASHES = 3
-"""A job during which the server died so often is failed: it may well be the reason."""
+"""Deaths of the server while a job ran. After so many the job is failed: it may well be the reason."""
 NEVER = 9e99
 ROW = "(?,?,?,?,?,?,?,0,0,0,?,NULL,NULL,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,0,NULL,0,NULL,NULL)"
 
@@ -64,9 +64,9 @@ class JobTables:
         self.counts: Counter[tuple[str, int]] = Counter()
         """Jobs by model and state."""
         self.made: list[Path] = []
-        """Files that this transaction has made: they go where it fails."""
+        """Files that this transaction has made. They are removed if it fails."""
         self.gone: list[Path] = []
-        """Files whose rows this transaction removes: they go after its commit."""
+        """Files whose rows this transaction removes. They are removed after its commit."""
         self._unsynced: set[str] = set()
         self._filed: dict[str, int] = {}
 
@@ -116,7 +116,7 @@ class JobTables:
         self.counts[job.model, state] += 1
 
     def count(self) -> None:
-        """Count what the tables hold: once, at the start."""
+        """Count the rows of the tables: once, at the start."""
         self.jobs, self.bytes, last = self.database.execute(
             "SELECT count(*), coalesce(sum(size + answer_size), 0), coalesce(max(seq), 0) FROM job"
         ).fetchone()
@@ -125,7 +125,7 @@ class JobTables:
         self.counts = Counter({(model, state): count for model, state, count in rows})
 
     def recover(self) -> int:
-        """Decide about the jobs that ran when the server died; their number. In a transaction of its own."""
+        """Decide about the jobs that ran when the server died. Returns their number. In a transaction of its own."""
         now = self.now()
         running = [Job(*row) for row in self.database.execute(SELECT + "WHERE state = 1").fetchall()]
         for job in running:
@@ -146,8 +146,8 @@ class JobTables:
     # Submitting
 
     def submit(self, jobs: Sequence[NewJob]) -> list[tuple[Job, bool] | JobTrouble]:
-        """Store jobs; each with whether it is new. All jobs of a transaction share a few statements: between two
-        statements the thread waits for the interpreter's lock, beside a busy loop for up to a switch interval."""
+        """Store jobs; each with whether it is new. All jobs of a transaction share a few statements: after each
+        statement the thread waits for the interpreter's lock, and beside a busy loop that takes a switch interval."""
         known = {
             row[1]: Job(*row)
             for part in parts(jobs)
@@ -171,7 +171,7 @@ class JobTables:
                 self._discard(job)
                 results.append(self._repeated(job, *same, {stored.id: stored for stored, _ in new}))
             elif job.id in known:
-                # Sent again by a front that did not hear the answer.
+                # A front sends it again that got no answer. Before the limits: a stored job is never refused.
                 self._discard(job)
                 results.append((known[job.id], False))
             elif (trouble := self._refusal(job)) is not None:
@@ -236,7 +236,7 @@ class JobTables:
             self.database.execute("INSERT INTO payload VALUES " + ",".join(["(?,?)"] * len(part)), values)  # noqa: S608
 
     def _discard(self, job: NewJob) -> None:
-        """Remove the file that this transaction made; never that of the job which is stored already."""
+        """Remove the file that this transaction made; never the file of the job that is stored already."""
         if self.folder is not None and job.id in self._filed:
             self.gone.append(self.folder.file(BODIES, job.id, self._filed.pop(job.id)))
 
@@ -245,7 +245,7 @@ class JobTables:
     def claim(self, model: str, most: int) -> list[Claimed]:
         """Store the next jobs of a model as running, before they run: a job that kills the server is known afterwards.
 
-        Of those that ran when the server died, one runs at a time: so the guilty job fails alone.
+        Of the jobs that ran when the server died, one runs at a time: so the guilty job fails alone.
         """
         suspect = self.database.execute("SELECT 1 FROM job WHERE state = 1 AND crashes > 0 LIMIT 1").fetchone()
         rows = self.database.execute(
@@ -273,7 +273,7 @@ class JobTables:
         return claimed
 
     def adopt(self, name: str, accepted: float, started: float) -> Job | None:
-        """Store a queued job as accepted and running since then: it is, and its client waits for it no longer."""
+        """Store a queued job as accepted and running since these times: it runs already, and has just been stored."""
         job = self.queries.get(name)
         if job is None or job.state != QUEUED:
             return None
@@ -292,7 +292,7 @@ class JobTables:
         return running
 
     def finish(self, seq: int, attempt: int, outcome: JobOutcome) -> Job | None:
-        """Store an answer; None when the job has ended otherwise meanwhile, or runs anew."""
+        """Store an answer; None when the job has ended otherwise meanwhile, or runs again."""
         job = self._running(seq, attempt)
         if job is None:
             return None
@@ -333,7 +333,7 @@ class JobTables:
         return Job(*row) if row is not None else None
 
     def end(self, job: Job, state: int, now: float, fault: str | None) -> Job:
-        """End a job, and have the receiver of its webhook told; the job as it is then."""
+        """End a job, and store the event for its webhook. Returns the job as it is then."""
         self.database.execute(
             "UPDATE job SET state = ?, ended = ?, due = ?, fault = ? WHERE seq = ?",
             (state, now, now + job.retain, fault, job.seq),
@@ -345,12 +345,12 @@ class JobTables:
         return ended
 
     def _notify(self, job: Job, event: str, now: float) -> None:
-        """Have the receiver of the job's webhook told, in the transaction of what it is told of."""
+        """Store an event for the job's webhook, in the same transaction as the change that it tells of."""
         if not job.webhook:
             return
         webhook = Webhook.from_text(job.webhook)
         if event in webhook.events:
-            # A job that is tried again has the same event again, which is another one for its receiver.
+            # A further attempt brings the same event again. It needs an id of its own: receivers drop known ids.
             more = f"_{job.attempts}" if event in ("started", "retrying") and job.attempts > 1 else ""
             self.database.execute(
                 "INSERT OR IGNORE INTO outbox (id, seq, event, url, attempts, due) VALUES (?,?,?,?,0,?)",
@@ -360,7 +360,7 @@ class JobTables:
     # What clients and administrators do
 
     def cancel(self, name: str, state: int = CANCELLED) -> tuple[Job, bool] | None:
-        """End a job; it with whether it had not ended before. Final at once: a later answer is dropped."""
+        """End a job. Returns it, and whether this ended it. Final at once: a later answer is dropped."""
         job = self.queries.get(name)
         if job is None or job.is_ended:
             return None if job is None else (job, False)
@@ -373,7 +373,7 @@ class JobTables:
         return [self.end(Job(*row), CANCELLED, self.now(), None) for row in rows]
 
     def erase(self, name: str) -> Job | None:
-        """Remove the body and the answer of a job that has ended. Its row goes when its time is over."""
+        """Remove the body and the answer of a job that has ended. Its row is removed when its time is over."""
         job = self.queries.get(name)
         if job is None or not job.is_ended:
             return job
@@ -408,7 +408,7 @@ class JobTables:
             "fault = NULL WHERE seq = ?",
             (expires, expires, job.seq),
         )
-        # The ends of its next run are new events, which their receiver has to be told too.
+        # The next run has events with the same ids. Old rows would keep them from being stored.
         self.database.execute("DELETE FROM outbox WHERE seq = ?", (job.seq,))
         self.bytes -= job.answer_size
         self.move(job, QUEUED)

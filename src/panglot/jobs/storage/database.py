@@ -1,4 +1,4 @@
-"""The database of jobs: its tables, how it is opened, and what becomes of a damaged one."""
+"""The database of jobs: its tables, how it is opened, and how a damaged one is saved."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ CREATE INDEX outbox_due ON outbox (due);
 CREATE INDEX outbox_seq ON outbox (seq);
 """
 UPGRADES: tuple[str, ...] = ()
-"""The statements that make each version of the tables from the one before, from version 1 on."""
+"""The statements that turn each version of the tables into the next one, from version 1 on."""
 
 
 class Opened:
-    """A database that was opened, and what its opening has to say."""
+    """An open database, and what was found when it was opened."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.report: list[str] = []
-        """What was lost, in sentences for the log."""
+        """The losses, in sentences for the log."""
         self.was_damaged = False
 
 
@@ -64,15 +64,15 @@ def in_memory() -> Opened:
 
 
 def open_in(folder: JobFolder, synchronous: str = "FULL") -> Opened:
-    """Open the current database of a folder that is claimed; of a damaged one, save what is whole. Raises StartError.
+    """Open the current database of a folder that is claimed; of a damaged one, save the whole rows. Raises StartError.
 
-    `synchronous` is for tests that show what is lost without it.
+    `synchronous` is OFF for a folder in memory, and in tests.
     """
     name = folder.current()
     try:
         if name:
             return Opened(_existing(folder, name, synchronous))
-        # New, or the first start ended before it listened: no job was accepted yet.
+        # A new folder, or the first start ended early: no job was accepted yet, so nothing is lost.
         for path in folder.path.glob("jobs-*.db*"):
             path.unlink()
         connection = _at(folder, "jobs-1.db", synchronous)
@@ -95,14 +95,14 @@ def open_in(folder: JobFolder, synchronous: str = "FULL") -> Opened:
 def _connect(path: Path | str, journal: str, synchronous: str) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64, timeout=0)
     try:
-        # Before the journal: with WAL there is then no file of shared memory, and no other connection.
+        # Before the journal mode: then WAL makes no file of shared memory, and no other connection can open the file.
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         database.execute(f"PRAGMA journal_mode = {journal}").fetchone()
         database.execute(f"PRAGMA synchronous = {synchronous}")
-        # Free pages hold no old copies of rows, which salvage would take for jobs.
+        # Otherwise free pages hold old copies of rows, which salvage would take for jobs.
         database.execute("PRAGMA secure_delete = ON").fetchone()
-        # Else temporary files lie in /tmp, and its being full looks like a full folder of jobs.
+        # Otherwise temporary files lie in /tmp, and a full /tmp looks like a full folder of jobs.
         database.execute("PRAGMA temp_store = MEMORY")
         database.execute("PRAGMA cache_size = -8192")
         database.execute("PRAGMA wal_autocheckpoint = 1000").fetchone()
@@ -114,7 +114,7 @@ def _connect(path: Path | str, journal: str, synchronous: str) -> sqlite3.Connec
 
 
 def _at(folder: JobFolder, name: str, synchronous: str) -> sqlite3.Connection:
-    # The log of WAL needs memory that all users of the file share, which file systems of a network do not have.
+    # WAL needs memory that all users of the file share. File systems of a network have no such memory.
     return _connect(folder.path / name, "TRUNCATE" if is_remote(folder.path) else "WAL", synchronous)
 
 
@@ -128,8 +128,9 @@ def _existing(folder: JobFolder, name: str, synchronous: str) -> sqlite3.Connect
     if not path.exists() or not path.stat().st_size:
         raise sqlite3.DatabaseError("it is missing or empty")
     if path.stat().st_size % salvage.PAGE:
-        # Before SQLite opens it: SQLite fills the last page with zeros, and a row that was cut would look whole then.
+        # Before SQLite opens it: SQLite fills the last page with zeros, and then a row that was cut looks whole.
         raise sqlite3.DatabaseError("it was cut within a page")
+    # Before the opening, which makes a log. A server that ends in order leaves none.
     unclean = Path(f"{path}-wal").exists()
     database = _at(folder, name, synchronous)
     try:
@@ -162,7 +163,7 @@ def _pragma(database: sqlite3.Connection, name: str) -> int:
 
 
 def _salvaged(folder: JobFolder, damaged: str, why: str, synchronous: str) -> Opened:
-    """Make a new database of all rows that are whole. The damaged one stays where it is, under its old name."""
+    """Make a new database of all whole rows. The damaged one stays where it is, under its old name."""
     old = folder.path / damaged
     name = f"jobs-{int(damaged.partition('-')[2].partition('.')[0]) + 1}.db"
     for path in folder.path.glob(name + "*"):
@@ -180,7 +181,7 @@ def _salvaged(folder: JobFolder, damaged: str, why: str, synchronous: str) -> Op
         if _save(folder, job, rows.payloads, report):
             saved += _insert(database, job, rows.payloads)
             stored.add(job["seq"])
-    # Also those with a damaged row: a body that is whole says all that is needed.
+    # Jobs with a damaged row too: the line before a whole body has all that is needed.
     rowless = [position for position in rows.payloads if not position % 2 and position // 2 not in stored]
     for position in rowless:
         rebuilt = _rebuilt(position, rows.payloads, report)
@@ -242,7 +243,7 @@ def _rebuilt(position: int, payloads: dict[int, bytes], report: list[str]) -> di
     job |= {"seq": position // 2, "head": saved["head"].encode("latin-1"), "state": QUEUED, "attempts": 0, "crashes": 0}
     job |= {"due": job["expires"], "filed": 0, "answer_size": 0, "answer_filed": 0}
     if position + 1 in payloads:
-        # It was answered, and how is lost: it must not run again.
+        # It was answered, and the answer's status is lost. It must not run again.
         fault = fault_text("row_lost", "the job was done, and a damaged database lost how")
         job |= {"state": FAILED, "ended": now, "due": now + job["retain"], "fault": fault}
         payloads.pop(position + 1)
@@ -252,11 +253,11 @@ def _rebuilt(position: int, payloads: dict[int, bytes], report: list[str]) -> di
 
 ABOUT = ("id", "model", "route", "owner", "accepted", "expires", "retain", "webhook", "own", "lane", "rerun",
          "run_timeout", "size", "crc")  # fmt: skip
-"""What the line before a body has of the job, besides its head."""
+"""The fields of the job in the line before its body, besides the head."""
 
 
 def about(job: NewJob, now: float, crc: int) -> bytes:
-    """The line before a stored body: enough to make the job anew where its row is lost."""
+    """The line before a stored body: enough to make the job again if its row is lost."""
     content = {
         "id": job.id, "model": job.model, "route": job.route, "owner": job.owner, "accepted": now,
         "expires": now + job.lifetime, "retain": job.retain, "webhook": job.webhook and job.webhook.to_text(),
@@ -278,7 +279,7 @@ def shrink(database: sqlite3.Connection) -> None:
 
 
 def tidy(folder: JobFolder, opened: Opened) -> None:
-    """Remove files without a row; after damage they are moved to lost/. Name jobs whose file is missing."""
+    """Remove files without a row; after damage move them to lost/. Fail jobs whose body is missing."""
     database = opened.connection
     for kind, column in ((BODIES, "filed"), (ANSWERS, "answer_filed")):
         rows = database.execute(f"SELECT id, {column} FROM job WHERE {column}")  # noqa: S608

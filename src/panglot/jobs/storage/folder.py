@@ -1,11 +1,11 @@
-"""The folder of `--jobs`: who owns it, which database is the current one, the files of large bodies and answers.
+"""The folder of `--jobs`: its lock, its current database, and the files of large bodies and answers.
 
 lock        held for as long as a server uses the folder
 current     the name of the database; replaced by a rename
 jobs-1.db   and its log, jobs-1.db-wal
-bodies/     ID.N: a JSON line that tells of the job, then the body
+bodies/     ID.N: a JSON line with the job's fields, then the body
 answers/    ID.N: the bytes of an answer
-ballast     space that is given up when the disk is full, so that answers of accepted jobs are still stored
+ballast     space that is given up when the disk is full, so that answers of accepted jobs can still be stored
 lost/       files whose rows a damaged database lost
 """
 
@@ -25,7 +25,7 @@ BALLAST = 4 << 20
 NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "lustre", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "afs"}
 )
-"""Types of file systems of other machines: SQLite's log needs memory that all users of a file share."""
+"""Types of file systems on other machines. SQLite's log needs memory that all users of a file share."""
 BODIES, ANSWERS = "bodies", "answers"
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -47,7 +47,7 @@ class JobFolder:
             if missing:
                 self.path.mkdir(mode=0o700, parents=True)
             for path in missing:
-                # Each: a folder whose name is lost takes all below it along.
+                # Each of them: if the name of a folder is lost, everything below it is lost.
                 sync_folder(path.parent)
             for name in (BODIES, ANSWERS):
                 (self.path / name).mkdir(mode=0o700, exist_ok=True)
@@ -76,7 +76,7 @@ class JobFolder:
         self.restore_ballast()
 
     def close(self) -> None:
-        """Let another server have the folder."""
+        """Release the folder, so that another server can claim it."""
         for descriptor in (*self._folders.values(), self._lock):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -92,7 +92,7 @@ class JobFolder:
             return ""
 
     def switch(self, name: str) -> None:
-        """Make a database the current one, by one rename: a crash leaves the old or the new."""
+        """Make a database the current one, by one rename: after a crash it is either the old or the new one."""
         path = self.path / "current.new"
         with path.open("w") as file:
             file.write(name + "\n")
@@ -107,9 +107,9 @@ class JobFolder:
         return self.path / kind / f"{name}.{number:x}"
 
     def write(self, kind: str, name: str, *pieces: bytes) -> tuple[int, Path]:
-        """Write a file that was never there before, and sync it; its number and path.
+        """Write a new file, and sync it. Returns its number and path. Raises OSError.
 
-        A second try gets another number: pages of the first that failed to sync are never trusted. Raises OSError.
+        A second attempt gets another number: after a failed sync the system may drop pages, and report no error again.
         """
         number = secrets.randbits(47) | 1
         path = self.file(kind, name, number)
@@ -141,7 +141,7 @@ class JobFolder:
     # The ballast
 
     def restore_ballast(self) -> None:
-        """Reserve the space again, where the disk has twice as much free; `low` tells whether that went well."""
+        """Reserve the space again, if the disk has twice as much free. If it fails, `low` is set."""
         path = self.path / "ballast"
         try:
             disk = os.statvfs(self.path)
@@ -151,6 +151,7 @@ class JobFolder:
                     raise OSError(errno.ENOSPC, "no space")
                 descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
                 try:
+                    # Not `ftruncate`, which would reserve nothing: the file would be sparse.
                     os.posix_fallocate(descriptor, 0, size)
                 finally:
                     os.close(descriptor)
@@ -159,7 +160,7 @@ class JobFolder:
             self.drop_ballast()
 
     def drop_ballast(self) -> None:
-        """Give the reserved space up: what was accepted can still be finished."""
+        """Give up the reserved space, so that accepted jobs can still be finished."""
         remove(self.path / "ballast")
         self.low = True
 

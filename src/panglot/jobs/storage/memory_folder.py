@@ -1,6 +1,6 @@
-"""A folder of jobs in memory, for several fronts without `--jobs`: a front that dies does not take the jobs along.
+"""A folder of jobs in memory, for several fronts without `--jobs`: jobs outlive a front that dies.
 
-It lies where the system has memory as files. Where there is no such place, jobs are in the memory of their front.
+It lies in a file system that is in memory. Where the system has none, jobs are in the memory of their front.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from panglot.jobs.job import JobLimits
 MEMORY = Path("/dev/shm")  # noqa: S108  files in memory; the folder in it has a random name, and is ours alone
 PREFIX = "panglot-jobs-"
 YOUNG = 60.0
-"""Seconds of life in which a folder may not be locked yet."""
+"""Seconds. A younger folder may be without a lock because its server has just made it."""
 
 
 class MemoryFolder:
-    """Made and locked by the parent of the fronts, and removed by it."""
+    """Made, locked and removed by the parent of the fronts. The lock lasts as long as the parent or a front lives."""
 
     def __init__(self, where: Path = MEMORY) -> None:
         self.path: Path | None = None
@@ -42,13 +42,13 @@ class MemoryFolder:
 
 
 def limits_in(folder: Path, limits: JobLimits) -> JobLimits:
-    """The limits, within half of the memory that is left for files: a container may have little of it."""
+    """The limits, with at most half of the memory that is left for files: a container may have little of it."""
     disk = os.statvfs(folder)
     return limits._replace(bytes=min(limits.bytes, disk.f_bavail * disk.f_frsize // 2))
 
 
 def _remove_abandoned(where: Path) -> None:
-    """Remove the folders of servers that were killed: nobody holds their locks."""
+    """Remove the folders of servers that were killed: no process holds their locks."""
     for path in where.glob(PREFIX + "*"):
         with contextlib.suppress(OSError):
             about = path.lstat()

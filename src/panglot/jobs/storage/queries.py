@@ -1,4 +1,4 @@
-"""What is read of the database of jobs. All of it runs on the store's thread."""
+"""The queries on the database of jobs. All of them run on the store's thread."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class JobQueries:
         return StoredAnswer(job.status, job.answer_head or b"", body, ends)
 
     def request(self, name: str) -> tuple[bytes, bytes] | None:
-        """The head and the body of a job's request; None where they are gone."""
+        """The head and the body of a job's request; None where they are removed."""
         job = self.get(name)
         if job is None:
             return None
@@ -87,7 +87,7 @@ class JobQueries:
         return is_whole(self.body(job, filed), job.size, crc)
 
     def is_to_be_told(self, job: Job) -> bool:
-        """Whether the receiver of the job's webhook is still to be told something."""
+        """Whether an event for the receiver of the job's webhook still waits."""
         return self.database.execute("SELECT 1 FROM outbox WHERE seq = ?", (job.seq,)).fetchone() is not None
 
     def due_webhooks(self, now: float, most: int) -> list[DueWebhook]:
@@ -101,7 +101,7 @@ class JobQueries:
 
 
 def parts(entries: Sequence[Entry]) -> list[Sequence[Entry]]:
-    """The entries in pieces of 32, 16, 8, 4, 2, 1: few texts of statements, all in the cache of prepared ones."""
+    """The entries in pieces of 32, 16, 8, 4, 2, 1: so there are few different statements, and all stay prepared."""
     pieces, at = [], 0
     for size in (32, 16, 8, 4, 2, 1):
         while len(entries) - at >= size:

@@ -1,6 +1,6 @@
-"""Read every whole row of jobs out of the pages of a damaged database, without SQLite: trees and header may be gone.
+"""Read every whole row of jobs out of the pages of a damaged database, without SQLite: trees and header may be lost.
 
-Pages of the log that belong to a committed transaction replace those of the database first, as SQLite would do.
+Before that, pages of committed transactions in the log replace pages of the database, as SQLite would do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(path: Path, log: Path, columns: int, order: tuple[int, int]) -> Salvage
 
 
 def _add(rows: Salvaged, rowid: int, values: list[Any], columns: int, order: tuple[int, int]) -> None:
-    """Tell by its columns what table a row is of."""
+    """Add a row to its table, which its columns tell."""
     if len(values) == columns and isinstance(values[1], str) and len(values[1]) == 26:
         state, attempts = order
         if not isinstance(values[state], int) or not isinstance(values[attempts], int):
@@ -59,7 +59,7 @@ def _add(rows: Salvaged, rowid: int, values: list[Any], columns: int, order: tup
 
 def _rows(number: int, page: bytes, size: int, pages: dict[int, bytes]) -> Iterator[tuple[int, list[Any]]]:
     """The rows of a page; none where it is no leaf of a table."""
-    # A page that is cut still has the rows that lie wholly before the cut; the others raise below, or come out short.
+    # A page that is cut has whole rows before the cut. The other rows raise below, or are too short.
     at = 100 if number == 1 else 0
     if len(page) < at + 8 or page[at] != LEAF:
         return
@@ -90,6 +90,7 @@ def _committed(log: Path, page_size: int) -> dict[int, bytes]:
         number, commit, first, second, third, fourth = struct.unpack(">6I", data[at : at + 24])
         checksum = _checksum(order, data[at : at + 8], *checksum)
         checksum = _checksum(order, data[at + 24 : at + 24 + page_size], *checksum)
+        # A frame of an earlier run through the log, which SQLite writes from the beginning again, or a damaged one.
         if (first, second) != (salt1, salt2) or checksum != (third, fourth):
             break
         waiting[number] = data[at + 24 : at + 24 + page_size]
@@ -120,7 +121,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _cell(page: bytes, at: int, size: int, pages: dict[int, bytes]) -> tuple[int, list[Any]] | None:
-    """A row, with what of it lies on overflow pages; None where some of that is missing."""
+    """A row, with its parts on overflow pages; None where a part is missing."""
     length, at = _varint(page, at)
     rowid, at = _varint(page, at)
     most = size - 35

@@ -1,4 +1,4 @@
-"""What becomes due in the database of jobs. It runs on the store's thread, inside a transaction."""
+"""The sweep of jobs that are due. It runs on the store's thread, inside a transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from panglot.jobs.storage.commands import JobTables
 
 TOLD_LATER = 600.0
-"""Seconds that a job stays beyond its time while the receiver of its webhook is still to be told."""
+"""Seconds that a job stays beyond its time while an event for its webhook waits."""
 
 
 def sweep(tables: JobTables, now: float, most: int) -> Swept:
@@ -27,7 +27,7 @@ def sweep(tables: JobTables, now: float, most: int) -> Swept:
         elif job.state in (QUEUED, DELAYED):
             swept.expired.append(tables.end(job, EXPIRED, now, None))
         elif tables.queries.is_to_be_told(job):
-            # Its receiver may want the answer then.
+            # The event carries the answer, or its receiver asks for the answer then.
             database.execute("UPDATE job SET due = ? WHERE seq = ?", (now + TOLD_LATER, job.seq))
         else:
             tables.remove(job)

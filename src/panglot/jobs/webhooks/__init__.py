@@ -1,1 +1,1 @@
-"""Telling receivers of webhooks what becomes of jobs."""
+"""Telling receivers of webhooks about jobs."""

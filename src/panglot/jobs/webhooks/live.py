@@ -1,4 +1,4 @@
-"""Telling receivers of webhooks how a running job goes on: what it has put out, and what it has printed."""
+"""Telling receivers of webhooks about a running job: its output so far, and the text that it has printed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MakeLiveBody = Callable[[JobState, str, StoredAnswer], Awaitable[bytes]]
 class LiveWebhooks:
     """Follows the running jobs whose webhook wants these events.
 
-    They are told one at a time, at most as often as the webhook says, and once: the next event has all that one that
-    was lost had. Only what `WebhookSender` sends is stored and tried again.
+    Events of a job are sent one at a time, and at most as often as the webhook says. A lost event is not sent again:
+    the next event has its content too. Only events of `WebhookSender` are stored and sent again.
     """
 
     def __init__(self, board: JobBoard, sender: WebhookSender, make_body: MakeLiveBody) -> None:
@@ -54,7 +54,7 @@ class LiveWebhooks:
         number = 0
         try:
             with self._board.watch(name) as changed:
-                # The first pause is for the event that tells of the start.
+                # The first pause lets the event about the start go first.
                 while await self._pause(call, webhook.every):
                     changed.clear()
                     now = {OUTPUT: len(call.parts), LOGS: len(call.printed_text)}
@@ -70,9 +70,9 @@ class LiveWebhooks:
             log.warning("the webhook of job %s is not told how it goes on: %s", name, trouble)
 
     async def _pause(self, call: JobCall, seconds: float) -> bool:
-        """Wait for the next moment at which something may be told; False: the job runs no more."""
+        """Wait until the next event may be sent; False: the job runs no more."""
         until = asyncio.get_running_loop().time() + seconds
-        # In short steps: whoever waits for the end of the job's events waits for this, too.
+        # In short steps: the event about the job's end waits until this returns.
         while self._runs(call) and (left := until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(min(left, 0.1))
         return self._runs(call)

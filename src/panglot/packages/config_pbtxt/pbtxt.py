@@ -1,4 +1,4 @@
-"""Reads the text form of protocol buffers, as in Triton's config.pbtxt. Strict: what it does not know is an error."""
+"""Reads the text form of protocol buffers, as in Triton's config.pbtxt. Anything unknown is an error."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ class TextReader:
         raise self._error(f"expected a value, not {brief(token.text, 80) or 'the end'!r}", token.line)
 
     def _number(self, token: TextToken) -> int | float:
-        """The number that a token is. Raises StartError for one that is too large for every field."""
+        """The number in a token. Raises StartError for a number that is too large for every field."""
+        # The length first: Python takes long for the digits of a very long number, and refuses some.
         number = _number(token.text) if len(token.text) <= LONGEST_NUMBER else LARGEST_NUMBER
         if isinstance(number, int) and abs(number) >= LARGEST_NUMBER:
             shown = brief(token.text, 40)

@@ -1,4 +1,4 @@
-"""What a config.pbtxt, as Triton's models have it, means here: versions, batches, workers, devices, and tensors."""
+"""The meaning of Triton's config.pbtxt for Panglot: versions, batches, workers, devices, and tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATEST = 1
 
 
 def read(path: Path) -> Message:
-    """The configuration. Raises StartError for one that is wrong, or requires what is not done here."""
+    """The configuration. Raises StartError for one that is wrong, or requires something that Panglot does not do."""
     config = pbtxt.read(path)
     for name, values in config.items():
         if name in MESSAGES and not all(isinstance(value, Message) for value in values):
@@ -53,18 +53,18 @@ def chosen(entries: list[FoundModel], path: Path) -> list[FoundModel]:
 
 
 def applied(package: Package, path: Path, name: str) -> Package:
-    """The package with what its configuration says, which its own panglot.toml may change. Raises StartError."""
+    """The package, completed by its configuration. Its own panglot.toml wins over it. Raises StartError."""
     config = read(path)
     if config.one("name", name) != name:
         raise StartError(f"name is '{config.one('name')}', and the folder is '{name}'", file=str(path),
                          fix=f'name: "{name}"')  # fmt: skip
     declared = tensors(config, path)
     rows = declared["max_batch_size"]
-    # Requests share a run only where `dynamic_batching` says so. What the dialect makes of the configuration wins.
+    # Requests share a run only where the file has `dynamic_batching`. The dialect's own defaults win over these.
     shared = {"max_batch": rows, "max_wait_ms": delay_ms(config, path)} if rows and "dynamic_batching" in config else {}
     defaults = {**(shared or {"max_batch": 1}), **instances(config, path), **package.defaults}
     options = {**package.options, "tensors": declared}
-    # A dialect with scripts for Triton has read the file itself, and said what has no effect.
+    # Then the dialect has read the file itself, and has warned about fields without an effect.
     read_already = "config" in package.options
     return dataclasses.replace(
         package,
@@ -76,7 +76,7 @@ def applied(package: Package, path: Path, name: str) -> Package:
 
 
 def tensors(config: Message, path: Path) -> dict[str, Any]:
-    """What a configuration says about the model's tensors. Raises StartError."""
+    """The inputs, outputs and batches of a configuration. Raises StartError."""
     rows = _whole(config, "max_batch_size", path, 0)
     return {
         "max_batch_size": rows,
@@ -92,7 +92,7 @@ def delay_ms(config: Message, path: Path) -> float:
 
 
 def waiting(config: Message, path: Path) -> dict[str, Any]:
-    """Settings that say how long a request may wait for a worker, and how many may. Raises StartError."""
+    """The settings for waiting requests: how long, and how many. Raises StartError."""
     batching = config.messages("dynamic_batching")
     policies = batching[-1].messages("default_queue_policy") if batching else []
     if not policies:
@@ -106,7 +106,7 @@ def waiting(config: Message, path: Path) -> dict[str, Any]:
 
 
 def instances(config: Message, path: Path) -> dict[str, Any]:
-    """Settings that say how many workers there are, and on which devices. Raises StartError."""
+    """The settings for workers and their devices. Raises StartError."""
     groups = config.messages("instance_group")
     workers, devices = 0, []
     for group in groups:

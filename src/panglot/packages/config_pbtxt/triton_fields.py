@@ -1,4 +1,4 @@
-"""Every field of Triton's `config.pbtxt`, and what becomes of it here. The list in the documents is written from it."""
+"""Every field of Triton's `config.pbtxt`, and its effect here. The list in the documents is made from this table."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ConfigField(NamedTuple):
     path: str
     state: str
     about: str
-    """What it does here, or what happens instead."""
+    """Its effect here, or the behaviour without it."""
     kind: str = ONE
     files: bool = False
-    """Whether it is honoured for model files too, which have no script."""
+    """Whether it is honoured for model files without a script too."""
     values: tuple[str, ...] = ()
     """The only values that are honoured; none: all are."""
 
@@ -240,7 +240,7 @@ METRICS = (
 
 FIELDS = {row.path: row for row in (*_tensors_and_batches(), *_workers_and_the_rest())}
 CONTAINERS = frozenset(row.path.rpartition(".")[0] for row in FIELDS.values())
-"""The fields whose own fields are listed. Those of other maps are the user's."""
+"""The fields with fields below them in the table. Below other maps, users choose the names."""
 
 
 def check(config: Message, path: Path) -> None:
@@ -267,7 +267,10 @@ def warnings(config: Message, path: Path, has_script: bool) -> tuple[str, ...]:
 
 
 def _walk(message: Message, path: Path, above: str, look: Any) -> None:
-    """Go through the fields. `look` is told of each and says whether to go on below; without it they are checked."""
+    """Go through the fields. Raises StartError for one that is unknown or refused.
+
+    `look` gets each field, and returns whether to go on below it; None: go on everywhere.
+    """
     known = {row.name: row for row in FIELDS.values() if row.path.rpartition(".")[0] == above}
     for name, values in message.items():
         line = message.lines.get(name, message.line)

@@ -1,1 +1,1 @@
-"""What `--fronts N` adds to a server: its start, and what the fronts share."""
+"""The additions of `--fronts N` to a server: its start, and everything that fronts share."""

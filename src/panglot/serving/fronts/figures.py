@@ -1,4 +1,4 @@
-"""What one front of several tells the others about itself, and how the figures of all become those of the server."""
+"""The figures of one front of several: it tells them to other fronts, and adds the figures of all fronts."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ LOOK_AGAIN = 0.05
 METRICS, STATUS, TICK, REQUEST, PROGRESS, WORKERS, DESCRIPTION = (
     "metrics", "status", "tick", "request", "progress", "workers", "description"
 )  # fmt: skip
-"""What one front asks another for."""
+"""The questions of one front to another."""
 
 
 class Figures:
-    """The figures of a server with several fronts, from the point of view of one. An `OtherFronts`."""
+    """The figures of a server with several fronts, in one of its fronts. An `OtherFronts`."""
 
     def __init__(self, member: Member, fronts: Sequence[Front]) -> None:
         self._member = member
         self._fronts = fronts
         """By listener."""
         self._inherited = member.board.saved.read(member.index)
-        """What a front of this index had counted when it died; empty for the first."""
+        """The counters of the front that had this index before; empty if there was none."""
         self.described: Callable[[str, str], dict[str, Any] | None] = lambda name, version: None
-        """What this front knows of a model whose workers it has; set by the code that makes the models."""
+        """What this front knows of a model whose workers it has; the server sets it."""
         member.siblings.answer = self._answer
         for front in fronts:
             front.others = self
@@ -53,7 +53,7 @@ class Figures:
     async def status(self, own: Mapping[str, Any], listener: int, is_tick: bool, model: str) -> dict[str, Any]:
         question = {"what": TICK if is_tick else STATUS, "listener": listener, "model": model}
         others = await self._member.siblings.ask_all(question)
-        # A front that has just started has not sampled yet.
+        # A front that has just started has no sample yet.
         answers = {index: answer for index, answer in others.items() if not is_tick or answer["sample"]}
         known = {self._member.index: _as_json(own), **answers}
         return self._with_connections(summing.status(known))
@@ -76,16 +76,17 @@ class Figures:
             row = rows[entry["front"]]
             entry |= {"connections": row.connections, "busy": row[LOAD] / 1000}
             entry |= {"lent": row[LENT], "borrowed": row[BORROWED]}
-        # Signals go to the parent.
+        # The pid of the parent: signals for the server go there.
         return {**status, "pid": os.getppid()}
 
     def _with_inherited(self, own: str, listener: int, model: str) -> str:
-        """The figures of this front, with what was counted by those that had its index before."""
+        """The figures of this front, with the counters of the fronts that had its index before."""
+        # Only the text of the first listener, for all models, is saved.
         is_saved = self._inherited and not listener and not model
         return summing.metrics([own, self._inherited]) if is_saved else own
 
     async def save(self) -> None:
-        """Save once a second what this front has counted, until cancelled. A death loses the last second's."""
+        """Save the counters of this front once a second, until cancelled. A death loses the last second."""
         while True:
             await asyncio.sleep(SAVE_EVERY)
             text = self._with_inherited(own_metrics(self._fronts[0], ""), 0, "")
@@ -115,7 +116,7 @@ class Figures:
         return "\n".join(lines) + "\n"
 
     async def description(self, name: str, version: str) -> dict[str, Any]:
-        """What the front that has the workers of a model tells about it, once it has loaded the model."""
+        """The description of a model. Waits until the front that has its workers has loaded the model."""
         question = {"what": DESCRIPTION, "name": name, "version": version}
         while True:
             description = await self._member.siblings.ask(HOME, question)
@@ -148,5 +149,5 @@ class Figures:
 
 
 def _as_json(value: Any) -> Any:
-    """A value as the other fronts receive it: samples are lists, keys are texts."""
+    """A value as other fronts receive it: samples are lists, keys are texts. So own figures can be added to theirs."""
     return orjson.loads(orjson.dumps(value, default=plain))

@@ -1,4 +1,4 @@
-"""The jobs of a server with several fronts: the first front stores them, the others pass on what clients want."""
+"""The jobs of a server with several fronts: the first front stores them, the other fronts pass commands to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OWNER = 0
 
 
 def host_of_jobs(settings: Settings, models: Models, keys: Sequence[bytes], member: Member) -> JobHost | JobsOfOthers:
-    """What a front does about jobs. Raises StartError."""
+    """The part of this front in the jobs of its server. Raises StartError."""
     if member.index != OWNER:
         return JobsOfOthers(models, bool(settings.jobs), member)
     board = _board(settings, member.jobs_folder)
@@ -46,7 +46,7 @@ def _send(link: Link, number: int, command: str, value: Any) -> None:
 
 
 class OwnerLinks:
-    """What the front that stores jobs hears of the others. A `LinkUser`."""
+    """The links of the front that stores jobs to other fronts. A `LinkUser`."""
 
     def __init__(self, jobs: JobsForFronts) -> None:
         self._jobs = jobs
@@ -57,7 +57,7 @@ class OwnerLinks:
 
 
 class JobsOfOthers:
-    """The place of a `JobHost` in a front that stores no jobs, and what it hears of the one that does. A `LinkUser`."""
+    """Stands in for a `JobHost` in a front that stores no jobs, and has the link to the one that does. A `LinkUser`."""
 
     def __init__(self, models: Models, durable: bool, member: Member) -> None:
         self.jobs = JobsElsewhere(durable, lambda: bool(member.rows[OWNER][HAS_JOBS]))
@@ -93,7 +93,7 @@ class JobsOfOthers:
         self.jobs.stop()
 
     async def drain(self) -> None:
-        """Nothing: what runs here for a job is a call of another front."""
+        """Nothing: jobs that run here are calls of another front."""
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -1,4 +1,4 @@
-"""The models of one front among several: loaded and unloaded as the parent says, so that all fronts serve the same."""
+"""The models of one front among several. The parent orders each change, so that all fronts serve the same models."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from panglot.web.models import Model
 
 log = logging.getLogger("panglot")
 FURTHER = 1024
-"""Slots for models that are loaded while the server serves, and for those that are going."""
+"""Slots for models that are loaded while the server serves, and for models that are about to end."""
 
 
 def catalog_of(plan: ServingPlan) -> Catalog:
-    """What a server with this plan begins with."""
+    """The models that a server with this plan begins with."""
     models = [(model.name, model.version) for model in plan.models]
     further = FURTHER if plan.folder is not None else 0
     catalog = Catalog(models, len(models) + further, plan.fixed)
@@ -41,9 +41,9 @@ def catalog_of(plan: ServingPlan) -> Catalog:
 
 
 def plan_of_now(plan: ServingPlan, catalog: Catalog) -> ServingPlan:
-    """The plan of a front that starts: models that were loaded since the server started are planned anew.
+    """The plan of a front that starts: models that were loaded since the start of the server are planned now.
 
-    Raises StartError when the folder no longer has what the other fronts serve.
+    Raises StartError when the folder no longer has a model that the other fronts serve.
     """
     models = [
         plan.models[slot] if catalog.planned.get(served) == slot else _planned(plan.planner, *served)
@@ -54,7 +54,7 @@ def plan_of_now(plan: ServingPlan, catalog: Catalog) -> ServingPlan:
         model if model in plan.models else dataclasses.replace(model, package=dialects.join(model.package, served))
         for model in models
     ]
-    # Once a front has loaded all, the others serve the same or do not start: no front drops a model by itself.
+    # Once a front has loaded all models, another front serves the same or does not start: it drops no model by itself.
     partial = plan.settings.partial and not catalog.is_loaded
     settings = dataclasses.replace(plan.settings, partial=partial)
     return dataclasses.replace(plan, settings=settings, models=tuple(models))
@@ -70,7 +70,7 @@ def _planned(planner: Planner | None, name: str, version: str) -> ModelPlan:
 
 
 class ModelsOfFront:
-    """Does what the parent says, and passes on to it what clients ask for."""
+    """Carries out the orders of the parent, and passes the wishes of clients on to it."""
 
     def __init__(self, host: ModelHost, member: Member) -> None:
         self._host = host
@@ -79,10 +79,10 @@ class ModelsOfFront:
         """The folder of the server, where it has one."""
         self._numbers = itertools.count(1)
         self._changes: dict[int, asyncio.Future[None]] = {}
-        """What clients of this front wait for."""
+        """The changes that clients of this front wait for, by number."""
         self._staging: dict[int, asyncio.Task[None]] = {}
         self._staged: dict[int, tuple[str, list[Model]]] = {}
-        """What is loaded, and not served yet, by the number of the change."""
+        """Models that are loaded, and not served yet, with their name, by the number of the change."""
         self._loading: list[str] = []
         self._slots: dict[LocalEngine, int] = {}
         """The slots of engines that are about to end."""
@@ -100,6 +100,7 @@ class ModelsOfFront:
         self._repository = repository
 
     def _make_sleep(self, plan: ModelPlan, engine: LocalEngine, use: MemoryUse | None) -> EngineSleep:
+        # Versions are made in their order. The catalog gives them their slots in the same order.
         reserved = self._reserved.get(plan.name)
         slot = next(reserved, None) if reserved is not None else self._member.catalog.served[plan.name, plan.version]
         if slot is None:
@@ -143,7 +144,7 @@ class ModelsOfFront:
     # For clients, as a Repository
 
     async def load(self, name: str) -> None:
-        """Have every front serve what the folder has of a name now. Raises StartError, and then none does."""
+        """Have every front serve the versions that the folder has of a name now. Raises StartError; then none does."""
         await self._folder.check_load(name)
         await self._ask(name, load=True)
 
@@ -171,7 +172,7 @@ class ModelsOfFront:
 
     def scale(self, model: Model, count: WorkerCount) -> None:
         """Have all fronts together have so many workers of a model. Raises StartError."""
-        # Here first, which says whether the number can be chosen at all.
+        # Here first: it raises where the number of workers cannot be chosen.
         model.engine.scale(count)
         self._member.tell(messages.ScaleWanted(model.name, model.version, count.least, count.most))
 
@@ -206,7 +207,7 @@ class ModelsOfFront:
                     self._folder.note_failure(name, why)
             case messages.Scale(name, version, least, most):
                 scaled = self._host.models.get(name, version)
-                # None: it has gone meanwhile.
+                # None: the model has gone meanwhile.
                 if scaled is not None:
                     scaled.engine.scale(WorkerCount(least, most))
             case messages.Prefer(name, version):
@@ -234,7 +235,7 @@ class ModelsOfFront:
             del self._staging[change], self._reserved[name]
 
     async def _drop(self, change: int, slots: Sequence[int]) -> None:
-        """Forget what was loaded for a change, or stop loading it. Nothing has its slots then."""
+        """Stop the models of a change, or their loading. After that no model has the slots of the change."""
         staging = self._staging.get(change)
         if staging is not None:
             staging.cancel()
@@ -247,7 +248,7 @@ class ModelsOfFront:
 
     def _answer(self, answer: messages.Changed) -> None:
         outcome = self._changes.get(answer.number)
-        # None, or done: its client has hung up.
+        # None, or done: the client has disconnected.
         if outcome is None or outcome.done():
             return
         if answer.problem:

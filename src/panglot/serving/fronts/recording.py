@@ -1,8 +1,8 @@
-"""`--record FILE` with several fronts: the first front writes the file, the others send it their pairs.
+"""`--record FILE` with several fronts: the first front writes the file, the other fronts send their pairs to it.
 
-A frame of another front holds a pair, or nothing, and what the front has lost and left out since its last frame. The
-first front answers each. Until then the front counts the pair as memory of its own: so no more than its share of
-`--record-memory` is ever on the way, and a front whose pairs are not taken drops further ones.
+A frame of another front holds a pair, or none, and the numbers of pairs that the front has dropped and left out since
+its last frame. The first front answers each frame. Until then the pair counts as memory of the front that sent it. So
+no more than its share of `--record-memory` is ever under way, and a front without answers drops further pairs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger("panglot.record")
 def recording_of_front(
     settings: Settings, secrets: Iterable[bytes], member: Member
 ) -> RecordingForFronts | RecordingElsewhere | None:
-    """What a front does about the recording of its server. Raises StartError when the file cannot be created."""
+    """The part of this front in the recording of its server. Raises StartError when the file cannot be created."""
     options = options_of(settings, secrets)
     if member.index != OWNER:
         elsewhere = RecordingElsewhere(options, member.index * options.sampling.every // member.count)
@@ -48,7 +48,7 @@ def recording_of_front(
     except StartError as error:
         if not member.catalog.is_loaded:
             raise
-        # The server has served already: what goes wrong with the disk ends the recording, and nothing else.
+        # The server has served already: trouble with the disk ends the recording, and nothing else.
         log.warning("the recording has ended: %s", error.sentence())
         member.siblings.users[PAIRS] = EndedRecording()
         return None
@@ -75,7 +75,7 @@ class RecordingForFronts:
             self._last_left.set()
 
     def heard(self, front: int, payload: memoryview) -> None:
-        """Take a pair of another front, and say so. Raises WireError."""
+        """Take a pair of another front, and answer. Raises WireError."""
         text, bodies = calls.read(payload)
         about = wire.json_object(text)
         self.sink.dropped += about["dropped"]
@@ -107,7 +107,7 @@ class RecordingForFronts:
             recorder.offer(pair, size)
 
     async def close(self) -> None:
-        """Wait for the last pairs of the other fronts, a little while, and close the file."""
+        """Wait for the last pairs of the other fronts, for a few seconds at most, and close the file."""
         if self._links:
             self._last_left.clear()
             with contextlib.suppress(TimeoutError):
@@ -141,7 +141,7 @@ class RecordingElsewhere(PairSink):
         self._link: Link | None = None
         """None while there is no front that writes."""
         self._sent: deque[int] = deque()
-        """The sizes of what was sent and not taken yet."""
+        """The sizes of the frames that were sent and not answered yet."""
         self._all_taken = asyncio.Event()
 
     def offer(self, pair: Pair, size: int) -> None:
@@ -164,23 +164,24 @@ class RecordingElsewhere(PairSink):
 
     def linked(self, front: int, link: Link) -> None:
         if front == OWNER:
-            # What was sent by a link before this one is not sent again: it may be in the file.
+            # Pairs that an earlier link has sent are not sent again: they may be in the file.
             self.lost(front)
             self._link = link
             self._send(None, 0)
 
     def lost(self, front: int) -> None:
-        """Count what the front that writes may not have written before it died."""
+        """Count the pairs that the front which writes may not have written before it died."""
         if front == OWNER:
+            # Recording again: the next front that writes tells whether it does.
             self._link, self.recording = None, True
-            # Every pair has a size; what only counts has none.
+            # Frames with a pair have a size, frames with numbers alone have none.
             self.dropped += sum(size > 0 for size in self._sent)
             self.give_back(sum(self._sent))
             self._sent.clear()
             self._all_taken.set()
 
     def heard(self, front: int, payload: memoryview) -> None:
-        """Note that the oldest of what was sent is taken. Raises WireError."""
+        """Note that the oldest frame without an answer is taken. Raises WireError."""
         self.recording = wire.json_object(calls.read(payload)[0])["recording"]
         if self._sent:
             self.give_back(self._sent.popleft())
@@ -188,7 +189,7 @@ class RecordingElsewhere(PairSink):
             self._all_taken.set()
 
     async def close(self) -> None:
-        """Wait until the other front has taken all pairs, a little while."""
+        """Wait until the other front has taken all pairs, for a few seconds at most."""
         if self._link is not None:
             self._send(None, 0, ends=True)
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""`--fronts N`: how many fronts a server has, and from the parent to a front that serves."""
+"""`--fronts N`: the number of fronts, their parent, and the start of each front."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RunFront = Callable[[Prepared, Journal, Member], Coroutine[Any, Any, None]]
 
 
 def number_of_fronts(plan: ServingPlan) -> int:
-    """How many fronts serve a plan; where that is one although a file or a variable asks for more, the log says why."""
+    """The number of fronts for a plan. If it must be one although a setting asks for more, the log tells the reason."""
     fewest = min((model.settings.workers.for_fronts for model in plan.models), default=1)
     wanted = plan.settings.fronts or automatic(fewest)
     if wanted == 1:
@@ -50,6 +50,7 @@ def number_of_fronts(plan: ServingPlan) -> int:
 
 def serve_by_several(prepared: Prepared, fronts: int, run: RunFront) -> None:
     """Serve by a parent and its fronts. Raises LoadError before the first ready, Unanswered when time runs out."""
+    # Asked now: in a front, standard error is a pipe to the parent.
     settings, terminal = prepared.plan.settings, os.isatty(2)
     jobs_folder = None if settings.jobs else MemoryFolder()
 
@@ -104,7 +105,7 @@ def _front(prepared: Prepared, member: Member, terminal: bool, run: RunFront) ->
         uvloop.run(run(own, journal, member))
         return 0
     except StartError as error:
-        # The parent says it, once; only the first front's ends the server.
+        # The parent logs it. Only the failure of the first front ends the server.
         traceback = clipped(error.traceback, LONGEST_TRACEBACK) if isinstance(error, LoadError) else ""
         member.tell_at_once(messages.Failed(error.problem, error.file, error.line, error.fix, traceback))
         return error.exit_code
@@ -116,7 +117,7 @@ def _front(prepared: Prepared, member: Member, terminal: bool, run: RunFront) ->
 
 
 def _shared_out(plan: ServingPlan, member: Member) -> ServingPlan:
-    """The plan of one front: of what is only shared out, its share. Workers are shared out where they are started."""
+    """The plan of one front, with its share of fixed limits. Workers are shared out where they are started."""
     models = tuple(dataclasses.replace(model, settings=_share(model.settings, member)) for model in plan.models)
     return dataclasses.replace(plan, settings=_share(plan.settings, member), models=models)
 

@@ -1,1 +1,1 @@
-"""The models of a server: loading, unloading, and what is known of them."""
+"""The models of a server: loading and unloading them, and the facts that are stored about them."""

@@ -1,4 +1,4 @@
-"""What the routes of a dialect may do with its models while the server serves."""
+"""The actions of a dialect's routes on its models while the server serves."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Administration:
             raise RouteRefused(Fault(400, "not_scaled", error.sentence())) from None
         until = time.monotonic() + wait
         while not (enough := await self._has(model, least)) and time.monotonic() < until:  # noqa: ASYNC110
-            # Nobody tells of workers that have become ready.
+            # No event tells that a worker has become ready, least of all one of another front.
             await asyncio.sleep(LOOK_AGAIN)
         return enough
 

@@ -1,4 +1,4 @@
-"""The models of a server as other models call them."""
+"""The models of a server, as other models call them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from panglot_worker.line import wire
 
 
 class Callees:
-    """Finds the models that can be called. What is known of them is computed once, until a model comes or goes."""
+    """Finds the models that can be called. The facts about them are computed once, until a model comes or goes."""
 
     def __init__(self, models: Models) -> None:
         self._models = models
@@ -28,7 +28,7 @@ class Callees:
         model = self._models.get(name, version)
         callee = _callee(model) if model is not None else None
         if callee is not None:
-            # Not those that are missing: their names are a script's word, and may be any.
+            # Missing models are not stored: a script may ask for any number of names.
             self._known[name, version] = callee
         return callee
 

@@ -1,4 +1,4 @@
-"""Which requests with tensors belong together: those with one value of a parameter. Nothing else is read of them."""
+"""Which requests with tensors belong together: requests with the same value of a parameter. Only this is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from panglot_worker.tensors import protobuf
 MOST_FIELDS = 4096
 """Fields of a message among which its parameters are looked for."""
 PARAMETERS = 4
-"""The field of a message that is the map of its parameters."""
+"""The number of the field of a message with the map of its parameters."""
 TOO_LONG = Fault(
     413, "body_too_large",
     f"this model has several workers, and a request whose JSON has more than {SMALL} bytes cannot be told to which it "
@@ -36,7 +36,7 @@ class ParameterReader:
         self.max_depth = max_depth
 
     def __call__(self, call: Call) -> str | Fault:
-        """The value as text; empty where there is none, or where only the worker can say what is wrong."""
+        """The value as text; empty if there is none, or if the request is wrong: then the worker tells the error."""
         head = wire.Head.unpack(call.head)
         if not head.form:
             return ""
@@ -55,7 +55,7 @@ class ParameterReader:
 
     def _of_message(self, call: Call) -> str:
         body: Any = call.body()
-        # Pieces in several buffers are cut where tensors begin; others anywhere.
+        # Pieces in several buffers are cut where tensors begin: they can be read as they are. Others are cut anywhere.
         body = SimpleNamespace(buffers=body) if call.buffer is not None and len(body) > 1 else _joined(body)
         try:
             for field, _, content in itertools.islice(protobuf.fields_of(body), MOST_FIELDS):

@@ -1,4 +1,4 @@
-"""Loads the models of a server, a few at a time, and lets them go once their last request is answered."""
+"""Loads the models of a server, a few at a time, and ends each model once its last request is answered."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ log = logging.getLogger("panglot")
 MakeSleep = Callable[[ModelPlan, LocalEngine, MemoryUse | None], EngineSleep]
 WORKER_STOP = 2.0
 LOOK_AGAIN = 0.05
-"""Seconds between looks whether a model that is to go has answered its last request."""
+"""Seconds between looks whether a model that is to end has answered its last request."""
 
 
 @dataclass(eq=False)
 class Hosted:
-    """A model with what has to be undone when it goes."""
+    """A model with everything that has to be undone when it ends."""
 
     model: Model
     engine: LocalEngine
@@ -89,16 +89,16 @@ class ModelHost:
         self.in_use: Callable[[Model], bool] = lambda model: False
         """Whether a request for a model is under way; the owner of the connections sets it."""
         self.on_change: Callable[[Hosted], None] = lambda hosted: hosted.engine.reload()
-        """What is done when files of a package have changed, with `--reload`."""
+        """Called when files of a package have changed, with `--reload`."""
         self.on_drop: Callable[[Model, str], None] = lambda model, why: None
-        """Is told of a model that could not be loaded at the start, and why, where the others are served."""
+        """Called with a model that could not be loaded at the start, and the reason, if the others are served."""
         self.on_stop: Callable[[LocalEngine], None] = lambda engine: None
         self.on_stopped: Callable[[LocalEngine], None] = lambda engine: None
-        """What is done before an engine ends, and after."""
+        """Called before an engine ends, and after."""
         self.workers_elsewhere: Callable[[Model], Awaitable[list[dict[str, Any]]]] = _none_elsewhere
         """The workers of a model in the other fronts of the server."""
         self.described_elsewhere: Callable[[str, str], Awaitable[dict[str, Any]]] = _not_described
-        """What another front tells about a model of this name and version whose workers it has."""
+        """The description of a model of this name and version by another front, which has its workers."""
         self.shared_ports: frozenset[int] = frozenset()
         """Further ports that are open, and that models which are loaded later may share."""
         self.repository: Repository | None = None
@@ -109,7 +109,7 @@ class ModelHost:
         self.cluster = Cluster(plan.settings) if plan.settings.ray and share.front == 0 else None
         self._shares = Shares(quota) if plan.planner is not None else None
         self._bodies = shared_bodies(plan) if self._shares is not None and self.cluster is None else None
-        """The memory for bodies of all models, which may call each other: what one answers another reads there."""
+        """The memory for bodies of all models. Models may call each other: one reads the answer of another there."""
         self._marks = itertools.count(1).__next__
         self._places = asyncio.Semaphore(plan.settings.load_at_once)
         limits = Memory(plan.settings.memory_budget, plan.settings.gpu_memory_budget)
@@ -129,7 +129,7 @@ class ModelHost:
             needs.check(plan.package, plan.settings)
         undo = contextlib.ExitStack()
         if self.share.front == 0:
-            # It says once what is fixed, and has all workers of a model with links.
+            # One front makes the links, and has all workers of the models with links.
             links = self._links.fixed_paths(plan.package, plan.settings.link_paths, full_name(plan), instead_of)
             undo.enter_context(links)
         former = self.models.get(plan.name, plan.version)
@@ -170,6 +170,7 @@ class ModelHost:
             if not hosted.engine.context.share.has_workers:
                 pass_on(hosted.engine, await self.described_elsewhere(model.name, model.version))
             await hosted.engine.ready.wait()
+        # A failure sets `ready` too.
         if hosted.engine.failed is not None:
             raise hosted.engine.failed
         await self._served(hosted)
@@ -192,7 +193,7 @@ class ModelHost:
         return True
 
     async def _served(self, hosted: Hosted) -> None:
-        """Look after a model from its first ready on."""
+        """Begin the work that follows the first ready of a model: its watcher, and its last life."""
         if hosted.model.settings.reload and self.share.front == 0:
             hosted.watcher = asyncio.ensure_future(self._watch(hosted))
         sleeper = hosted.engine.sleeper
@@ -202,7 +203,7 @@ class ModelHost:
             sleeper.on_sleep = lambda: self._store_soon(hosted)
 
     async def _store(self, hosted: Hosted) -> None:
-        """Store what is to be remembered of a model, unless its script chose its pools, which takes a load to know."""
+        """Store the last life of a model, unless its script chose its pools: only a load can tell them."""
         engine = hosted.engine
         if engine.sleeper is not None and not engine.is_divided_by_script:
             life = engine.sleeper.last_life()
@@ -214,7 +215,7 @@ class ModelHost:
         task.add_done_callback(self._storing.discard)
 
     async def _change(self, what: str, name: str) -> Fault | None:
-        """Load or unload a model for a script; why that cannot be, if so."""
+        """Load or unload a model for a script. Returns the fault if that is not possible."""
         if self.repository is None:
             return OFF
         try:
@@ -232,7 +233,7 @@ class ModelHost:
         self._connect_chains()
 
     def _connect_chains(self) -> None:
-        """Have the workers of models that are to be started share memory with those they hand results to."""
+        """Let workers of models in chains share memory with the workers that get their results. Before they start."""
         for engine in self.engines:
             if engine.chain is not None and self._bodies is not None:
                 engine.chain.connect(self._marks)
@@ -243,6 +244,7 @@ class ModelHost:
         try:
             await asyncio.gather(*loads)
         finally:
+            # If one fails, `gather` raises and the other loads go on.
             for load in loads:
                 load.cancel()
 
@@ -250,6 +252,7 @@ class ModelHost:
         try:
             await self.load(model)
         except LoadError as error:
+            # Also for the last model: a server without models has nothing to serve.
             if not self.plan.settings.partial or len(self.models) == 1:
                 raise
             about = {"package": model.name, "traceback": error.traceback.rstrip()}
@@ -266,7 +269,7 @@ class ModelHost:
                 raise hosted.engine.failed
 
     def step(self) -> str:
-        """What is being loaded now, in a few words."""
+        """The present step of the loading, in a few words."""
         for hosted in self.hosted.values():
             if not hosted.engine.ready.is_set():
                 steps = [worker.step for pool in hosted.engine.pools for worker in pool.workers if worker.step]
@@ -275,13 +278,13 @@ class ModelHost:
         return "starting"
 
     def reload(self, name: str = "") -> None:
-        """Load the script of a model again while the old one serves on; without a name those of all."""
+        """Load the script of a model again while the old one serves on; without a name the scripts of all models."""
         for hosted in self.hosted.values():
             if name in ("", hosted.model.name):
                 hosted.engine.reload()
 
     async def describe_again(self) -> None:
-        """Learn anew what the front that has the workers of a model tells about it: its script may be another."""
+        """Ask the front that has the workers of a model for its description again: the script may have changed."""
         for model, hosted in self.hosted.items():
             if not hosted.engine.context.share.has_workers:
                 hosted.engine.description = await self.described_elsewhere(model.name, model.version)
@@ -298,7 +301,7 @@ class ModelHost:
             self.on_change(hosted)
 
     def description_of(self, name: str, version: str) -> dict[str, Any] | None:
-        """What the latest model of a name and version is described as, also one that is not served yet."""
+        """The description of the latest model of a name and version, also of a model that is not served yet."""
         versions = [hosted for model, hosted in self.hosted.items() if (model.name, model.version) == (name, version)]
         return versions[-1].engine.description if versions else None
 
@@ -329,7 +332,7 @@ class ModelHost:
 
     async def stop(self, model: Model) -> None:
         """End a model's workers and undo what was made for it."""
-        # First: `retire` and `close` may both come here, and the second finds nothing to do.
+        # First: `retire` and `close` may both call this, and the second call must find nothing to do.
         hosted = self.hosted.pop(model, None)
         if hosted is None:
             return
@@ -339,7 +342,7 @@ class ModelHost:
             hosted.engine.sleeper.close()
         self.on_stop(hosted.engine)
         await hosted.engine.stop(WORKER_STOP)
-        # After its workers: until they are dead, `bury_orphans` must know their processes.
+        # After its workers: until they have ended, `bury_orphans` must know that their processes have an owner.
         self.engines.remove(hosted.engine)
         if self._shares is not None and isinstance(model.quota, Share):
             self._shares.give_back(model.quota)
@@ -370,9 +373,9 @@ def needs_one_front(package: Package, settings: Settings, contract: Contract) ->
         or package.retained_bytes
         # One front has to know which worker has a key.
         or package.sticks_by
-        # Links end with the front that made them, and so must the workers that use them.
+        # The links end with the front that made them, so the workers that use them must end with it too.
         or (settings.link_paths and package.fixed_paths)
-        # It looks at the workers of one front.
+        # A task beside the server looks at the workers of one front.
         or contract.runs_with_server
     )
 
@@ -388,20 +391,20 @@ def full_name(model: Model | ModelPlan) -> str:
 
 
 def at_listener(model: Model, listener: Listener, token: bool) -> Model:
-    """The model as a further listener of its package has it."""
+    """The model for a further listener of its package."""
     there = model.at(listener.contract)
     equip(there, token)
     return there
 
 
 def equip(model: Model, token: bool) -> None:
-    """Give a model what it needs to show how a request is made."""
+    """Give a model the functions that show how a request is made."""
     model.curl_line = functools.partial(line_for, model, token)
     model.examples = lambda: examples(model.package, about(model))
 
 
 def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
-    """The line of curl for a request, by what the worker of the model says; `start` is what its paths begin with."""
+    """The line of curl for a request, by the model's description. Its paths begin with `start`."""
     first = model.contract.routes[0]
     if "POST" not in first.methods:
         path = start + first.sample(model.name, model.version)
@@ -410,14 +413,14 @@ def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
 
 
 def about(model: Model, start: str = "") -> About:
-    """What is known of a model for asking it."""
+    """The facts about a model from which requests are made."""
     route = model.contract.routes[0]
     path = start + route.sample(model.name, model.version)
     return inputs.about_package(model.package, path, model.api)
 
 
 def installed(plan: ModelPlan) -> ModelPlan:
-    """The plan with an environment that has what the package requires, if it is to be made here. Raises StartError."""
+    """The plan with an environment for the requirements of its package, if one is to be made. Raises StartError."""
     if not plan.settings.install or plan.settings.ray:
         return plan
     from panglot.packages import install

@@ -1,10 +1,10 @@
-"""What models said and needed when they were last loaded, stored by the digest of their packages.
+"""The descriptions and needs of models from their last load, stored by the digest of their packages.
 
     STATE_FOLDER/models/SHA256.json       one `LastLife`
 
 With it a model that may sleep need not be loaded when the server starts. The digest covers the files of the package,
-and the settings that its workers get: whatever changes, the model is loaded at the start again, where a broken one ends
-the server. Nothing here raises for a folder that cannot be used: models are loaded then, as if nothing were stored.
+and the settings that its workers get. After any change the model is loaded at the start again, where a broken model
+ends the server. A folder that cannot be used raises no error: models are loaded as if nothing were stored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_FILES = 10_000
 WHOLE = 1 << 20
 """Files up to this size count with their bytes; larger ones with size and time: reading them takes minutes."""
 MOST_BYTES = 256 << 20
-"""Bytes that are read of all files of a package; beyond it files count with size and time."""
+"""Bytes that are read of all files of a package; further files count with size and time."""
 LARGEST = 16 << 20
 """Bytes of a stored life that are read."""
 UNUSED = 90 * 24 * 3600
@@ -45,7 +45,7 @@ log = logging.getLogger("panglot")
 
 
 def default_folder() -> Path:
-    """Where state is stored that outlives a server, as the XDG base directories have it."""
+    """The folder for state that outlives a server, by the XDG base directories."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return Path(base) / "panglot"
 
@@ -58,20 +58,20 @@ class LastLives:
         self._failed = False
 
     def find(self, package: Package, settings: Settings) -> LastLife | None:
-        """What is stored of a package as it is now; None: nothing, or nothing that can be read."""
+        """The stored life of a package in its present state; None: there is none, or none that can be read."""
         path = self._path(package, settings)
         if path is None:
             return None
         try:
             life = last_life.read(package_files.text(path, LARGEST))
-            # Its time is that of the last use.
+            # The time of the file is the time of its last use: see `_remove_unused`.
             os.utime(path)
         except (OSError, package_files.UnreadableFile):
             return None
         return life
 
     def store(self, package: Package, settings: Settings, life: LastLife) -> None:
-        """Store what is to be remembered of a package as it is now."""
+        """Store the life of a package in its present state."""
         path = self._path(package, settings)
         if path is None:
             return
@@ -100,7 +100,7 @@ class LastLives:
 
 
 def digest(package: Package, settings: Settings, left_out: Path) -> str:
-    """A word that changes with the package, with what its workers get, and with Panglot; empty: too many files.
+    """A word that changes with the package, with the settings of its workers, and with Panglot; empty: too many files.
 
     The folder `left_out` may lie in the package and does not count.
     """
@@ -122,16 +122,16 @@ def digest(package: Package, settings: Settings, left_out: Path) -> str:
 
 
 def _files(root: Path, left_out: Path) -> Iterator[str]:
-    """All files below a folder, in an order that does not change; those of linked folders too, once each."""
+    """All files below a folder, in an order that does not change. Files of linked folders are there too, once each."""
     seen: set[tuple[int, int]] = set()
     with contextlib.suppress(OSError):
-        # It is perhaps not there yet, or cannot be: whoever stores something says so.
+        # The folder may not be there yet, or cannot be made: `store` tells that.
         apart = os.stat(left_out)
         seen.add((apart.st_dev, apart.st_ino))
     for folder, folders, names in os.walk(root, followlinks=True):
         about = os.stat(folder)
         if (about.st_dev, about.st_ino) in seen:
-            # Besides: a link that leads back to a folder above would be followed for ever.
+            # Otherwise a link that leads back to a folder above would be followed for ever.
             folders.clear()
             continue
         seen.add((about.st_dev, about.st_ino))
@@ -140,7 +140,7 @@ def _files(root: Path, left_out: Path) -> Iterator[str]:
 
 
 def _about(path: str) -> os.stat_result | None:
-    """What the file system says of a file; None for a link that leads nowhere. Raises OSError."""
+    """The status of a file; None for a link that leads nowhere. Raises OSError."""
     try:
         return os.stat(path)
     except FileNotFoundError:

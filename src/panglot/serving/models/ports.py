@@ -10,10 +10,10 @@ from panglot.web.models import Model, Models, only
 
 
 def distinct(contracts: Iterable[Contract]) -> list[Listener]:
-    """The ports of these contracts, in the order in which they are taken: one that models share is there once."""
+    """The ports of these contracts, in the order in which they are taken. A port that models share is there once."""
     chosen: dict[tuple[int, int], Listener] = {}
     for listener in (listener for contract in contracts for listener in contract.listeners):
-        # Two packages that want one port, and do not share it, are told so by whoever takes it the second time.
+        # Two packages may want one port that they do not share: taking it for the second one raises StartError.
         chosen.setdefault((listener.port, 0 if listener.shared else 1 + len(chosen)), listener)
     return list(chosen.values())
 
@@ -38,7 +38,7 @@ class FurtherPort:
             self.models = only(model_host.at_listener(model, own, token))
 
     def _holders(self) -> Iterator[tuple[Model, Listener]]:
-        """The models that declare this port, with what each declares."""
+        """The models that declare this port, each with its declaration."""
         for model in self._served:
             for listener in model.contract.listeners:
                 if listener.port == self.listener.port and (listener.shared or listener is self.listener):
@@ -49,7 +49,7 @@ class FurtherPort:
         holders = {(model.name, model.version): (model, listener) for model, listener in self._holders()}
         for model in list(self.models):
             holder = holders.get((model.name, model.version))
-            # A version that was loaded anew has the same name, and another engine.
+            # A version that was loaded again has the same name, and another engine.
             if holder is None or holder[0].engine is not model.engine:
                 self.models.remove(model)
         for (name, version), (model, listener) in holders.items():
@@ -58,6 +58,6 @@ class FurtherPort:
 
     @property
     def title(self) -> str:
-        """What it is for, for the log."""
+        """The purpose of the port, for the log."""
         routes = self.listener.contract.routes
         return routes[0].target if routes and routes[0].target else f"{next(iter(self.models)).package.dialect}'s own"

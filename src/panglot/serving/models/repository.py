@@ -1,4 +1,4 @@
-"""Models of the server's folder, loaded, loaded anew and unloaded while it serves."""
+"""Models of the server's folder: loading, reloading and unloading them while the server serves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FolderRepository:
     """Changes which models of a folder are served. A new version serves before the old one goes."""
 
     def __init__(self, hosted: ModelHost, planner: Planner, fixed: Collection[str]) -> None:
-        """`fixed` are models that were named on the command line; they stay."""
+        """`fixed` are models that were named on the command line. They are never unloaded."""
         self.model_host = hosted
         self.models = hosted.models
         self.planner = planner
@@ -33,18 +33,18 @@ class FolderRepository:
         self._loading: Counter[str] = Counter()
         """How often each name is being loaded now."""
         self._going: set[asyncio.Task[None]] = set()
-        """What goes on after a request for it is answered."""
+        """Work that may outlast the request for it."""
 
     async def load(self, name: str) -> None:
-        """Serve what the folder has of a name now, in place of what is served of it. Raises StartError.
+        """Serve the versions that the folder has of a name now, instead of the old ones. Raises StartError.
 
-        When a version cannot be loaded, those that are served go on as they were.
+        If one of them cannot be loaded, the old versions are served on.
         """
         await self.check_load(name)
         self._loading[name] += 1
         task = self._keep(self._load(name))
         task.add_done_callback(lambda done: self._loading.subtract((name,)))
-        # The load goes on when the client that asked for it hangs up.
+        # The load goes on if the client that asked for it disconnects.
         await asyncio.shield(task)
 
     async def unload(self, name: str) -> None:
@@ -54,12 +54,12 @@ class FolderRepository:
             self.switch(name, [])
 
     async def check_load(self, name: str) -> None:
-        """Raise StartError for a name that the folder has nothing of, or that stays."""
+        """Raise StartError for a name that the folder does not have, or for a fixed model."""
         self._check(name)
         await asyncio.to_thread(self.planner.versions, name)
 
     def check_unload(self, name: str) -> None:
-        """Raise StartError for a name that is not served, or that stays."""
+        """Raise StartError for a name that is not served, or for a fixed model."""
         self._check(name)
         if name not in self.models.names:
             raise StartError(f"there is no model '{name}' to unload", fix=f"there is {self._there()}")
@@ -91,7 +91,7 @@ class FolderRepository:
             self.switch(name, staged)
 
     async def stage(self, name: str) -> list[Model]:
-        """Load what the folder has of a name now, and serve it not yet. Raises StartError, and leaves nothing then."""
+        """Load the versions that the folder has of a name now, without serving them: all or none. Raises StartError."""
         staged: list[Model] = []
         try:
             served = [(model.name, model.version, model.package) for model in self.models if model.name != name]
@@ -99,6 +99,7 @@ class FolderRepository:
             for plan in plans:
                 staged.append(await self._loaded(plan, plans))  # noqa: PERF401  what has loaded is stopped when one fails
         except BaseException as error:
+            # Also when the load is cancelled: workers that nobody serves would run on.
             for model in staged:
                 await self.model_host.stop(model)
             if isinstance(error, StartError):
@@ -109,7 +110,7 @@ class FolderRepository:
         return staged
 
     def switch(self, name: str, staged: Sequence[Model]) -> None:
-        """Have these models answer to a name from now on. What was served of it goes when its requests are answered."""
+        """Serve a name by these models from now on. Its old models end when their requests are answered."""
         for model in staged:
             former = self.models.add(model)
             log.info("%s is ready", full_name(model))
@@ -121,15 +122,16 @@ class FolderRepository:
                 self._retire(model)
 
     def note_failure(self, name: str, why: str) -> None:
-        """Note why a model could not be loaded, where nothing is served of it."""
+        """Note why a model could not be loaded, if no version of it is served."""
         if name not in self.models.names:
             self.model_host.failed[name] = why
 
     def _plans(self, name: str, served: list[tuple[str, str, Package]]) -> list[ModelPlan]:
-        """How each version of a name is to be served among these others. Raises StartError."""
+        """The plan of each version of a name, beside the other models that are served. Raises StartError."""
         versions = [model_host.installed(self.planner.plan(entry)) for entry in self.planner.versions(name)]
         models = [*served, *((plan.name, plan.version, plan.package) for plan in versions)]
         plans = [dataclasses.replace(plan, package=dialects.join(plan.package, models)) for plan in versions]
+        # It grows with each plan, and is read at the start alone.
         self.planner.ineffective.clear()
         for plan in plans:
             contract = dialects.contract(plan.package, plan.settings)
@@ -142,7 +144,7 @@ class FolderRepository:
         return plans
 
     async def _loaded(self, plan: ModelPlan, plans: list[ModelPlan]) -> Model:
-        """The model of a version, one of `plans`, once it is loaded. Raises StartError."""
+        """The loaded model of a version, whose plan is one of `plans`. Raises StartError."""
         staying = {full_name(other) for other in plans if other is not plan}
         former_ones = {full_name(model) for model in self.model_host.hosted if model.name == plan.name}
         model = self.model_host.make(plan, former_ones - staying)
@@ -154,7 +156,7 @@ class FolderRepository:
         return model
 
     def _retire(self, model: Model) -> None:
-        """Take a model off the paths at once; it ends when its last request is answered."""
+        """Remove a model from the paths at once. It ends when its last request is answered."""
         self.models.remove(model)
         log.info("%s goes", full_name(model))
         self._keep(self.model_host.retire(model))

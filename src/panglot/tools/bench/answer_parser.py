@@ -1,4 +1,4 @@
-"""Just enough of HTTP/1.1 to see where an answer ends, and what it says about itself."""
+"""Just enough of HTTP/1.1 to see where an answer ends, and to read its status and times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class AnswerParser:
         self.until_close = False
 
     def feed(self, data: bytes) -> bool:
-        """Take bytes in; True when an answer is complete. Raises ValueError for what is no HTTP."""
+        """Take bytes; True when an answer is complete. Raises ValueError for bytes that are no HTTP."""
+        # The bytes of the last answer stay until the next one begins, so that `body` can give them.
         if self._complete:
             self._buffer, self._head_end, self._complete = data, -1, False
         else:
@@ -69,7 +70,7 @@ class AnswerParser:
         return True
 
     def _chunks(self) -> bool:
-        """Walk over the chunks that are there; True at the last chunk. Trailers are taken to be empty."""
+        """Walk over the chunks so far; True at the last chunk. Trailers are expected to be empty."""
         at = self._whole
         while True:
             line = self._buffer.find(b"\r\n", at)

@@ -1,6 +1,6 @@
 """The log block of Paddle's AutoLog, with figures of requests that were really served.
 
-Its lines and their spelling are those that tools look for; what is not known says None, as there.
+Tools search its lines, so that they have AutoLog's own spelling. An unknown value is None, as in AutoLog.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _fields(values: Mapping[str, Any], *names: str) -> Iterator[str]:
 
 
 def _stage(level: Level, name: str) -> float | None:
-    """The mean of a stage. Where a script has no such stage it takes no time; where no stage is known, None."""
+    """The mean of a stage: 0 where the script does not have it, None where the server tells of no stages."""
     if not level.stages:
         return None
     return round(level.stages.get(name, {"mean": 0.0})["mean"], 4)

@@ -43,7 +43,7 @@ def begin(target: str, dialect: str, inputs: int, cpus: str) -> Bench:
 
 
 def text(bench: Bench, changes: Sequence[Change] | None) -> str:
-    """All figures as one JSON object; with `changes` against an older bench, those too."""
+    """All figures as one JSON object, with the `changes` against an older bench if there is one."""
     compared = {} if changes is None else {"changes": [asdict(change) for change in changes]}
     return json.dumps({**bench.as_dict(), **compared}, indent=2)
 
@@ -56,7 +56,7 @@ def save(bench: Bench, path: Path) -> None:
 
 
 def read(path: Path) -> Bench:
-    """Raises StartError for a file that is no bench."""
+    """The bench in a file. Raises StartError for another file."""
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
         saved.pop("changes", None)
@@ -94,7 +94,7 @@ def compare(old: Bench, new: Bench) -> list[Change]:
         before = next((entry for entry in old.levels if entry.load == level.load), None)
         if before is None:
             continue
-        # With a rate that is given, the throughput says nothing.
+        # With a fixed rate, the throughput is the rate and says nothing.
         figures = ("p50", "p99") if level.load.rate else ("throughput", "p50", "p99")
         changes += [_change(level.load, figure, before, level) for figure in figures]
     return changes
@@ -115,6 +115,7 @@ def _error(slices: Sequence[dict[str, float]], figure: str) -> float:
     """The standard error of a figure, from its scatter over the slices of the run."""
     values = [window[figure] for window in slices]
     if len(values) < 2:
+        # One slice has no scatter: then no difference is sure, and every verdict is `same`.
         return math.inf
     mean = sum(values) / len(values)
     variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -10,7 +10,7 @@ FINE = 7
 
 
 class FineHistogram:
-    """Values are whole microseconds. Percentiles are those of the recorded values, to the width of a bucket."""
+    """Counts of values, which are whole microseconds. Percentiles are exact to the width of a bucket."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.counts: dict[int, int] = dict(counts or {})
@@ -28,6 +28,7 @@ class FineHistogram:
 
     def percentile(self, share: float) -> float:
         """The percentile: `share` per cent of all values are at most this large; 0 without values."""
+        # Rounded up, without `math.ceil`.
         wanted = max(1, -(-self.total * share // 100))
         seen = 0
         for index in sorted(self.counts):
@@ -53,7 +54,7 @@ class FineHistogram:
 
 
 def bucket(value: int) -> int:
-    """The bucket of a value: the value itself while it is small, then its leading bits and their position."""
+    """The bucket of a value: the value itself while it is small, else its leading bits and their position."""
     shift = max(0, value.bit_length() - FINE - 1)
     return (shift << FINE) + (value >> shift)
 

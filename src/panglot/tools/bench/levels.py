@@ -1,4 +1,4 @@
-"""Putting one load after the other on a target, and the figures of each."""
+"""Puts one load after the other on a target, and computes the figures of each."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from panglot.tools.bench.target import Batches, BenchTarget
 
 SHARES = (50, 90, 95, 99, 99.9)
 SLICES = 10
-"""Into how many slices a run is cut; the scatter between them says how sure a figure is."""
+"""The slices of a run. The scatter between them tells how sure a figure is."""
 STAGE = re.compile(r"([\w.-]+);dur=([\d.]+)")
 BOTTLENECK = 0.85
-"""Where the load generator uses more of its core than this, it was the bottleneck."""
+"""The share of its core from which on the load generator itself is the bottleneck."""
 LATE_MS = 2.0
 
 
@@ -83,7 +83,7 @@ class Level:
         return refused + sum(self.errors.values()) + self.unanswered
 
     def warnings(self) -> list[str]:
-        """What makes these figures doubtful, in sentences."""
+        """The reasons to doubt these figures, in sentences."""
         warnings = []
         if self.generator["cpu"] > BOTTLENECK:
             warnings.append(f"at {self.load} the load generator itself was the bottleneck")
@@ -112,6 +112,7 @@ def measure(
         started = time.monotonic()
         generator = _generate(target, load, options)
         try:
+            # The generator measures its own warm-up and run: the watch only has to cover nearly the same seconds.
             time.sleep(max(0.0, options.warmup - (time.monotonic() - started)))
             watch.begin()
             time.sleep(options.duration)
@@ -147,6 +148,7 @@ def _generate(target: BenchTarget, load: Load, options: Options) -> subprocess.P
     assert process.stdin is not None
     process.stdin.write(json.dumps(asdict(plan)))
     process.stdin.close()
+    # Else `communicate` would flush a closed file, and raise.
     process.stdin = None
     return process
 

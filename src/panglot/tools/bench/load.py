@@ -1,7 +1,7 @@
 """The load generator: a process of its own, so that nothing else disturbs its clock.
 
-A `LoadPlan` comes in as one JSON object and a `LoadOutcome` goes out as another. Requests are bytes made before the
-run; an answer is read as far as is needed to know where it ends and whether it is right.
+A `LoadPlan` comes in as one JSON object and a `LoadOutcome` goes out as another. Requests are bytes that were made
+before the run. An answer is parsed only to find its end and to check it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from panglot.tools.bench.ticking import Ticker
 
 MOST_TIMINGS = 200_000
 MOST_VARIANTS = 1000
-"""How many answers are remembered that differ only in the last digits of numbers."""
+"""How many answers are remembered as good although the last digits of their numbers differ."""
 RECONNECT_PAUSE = 0.05
 clock = time.monotonic
 
@@ -39,7 +39,7 @@ class LoadPlan:
     requests: list[str]
     """Whole requests in base64, sent in turn."""
     expected: list[str] = field(default_factory=list)
-    """The right answers in base64, in the order of the requests; none: answers are not looked at."""
+    """The right answers in base64, in the order of the requests; none: answers are not checked."""
     secure: bool = False
     concurrency: int = 1
     rate: float = 0.0
@@ -48,7 +48,7 @@ class LoadPlan:
     duration: float = 10.0
     warmup: float = 1.0
     connections: int = 512
-    """The most that a rate may use."""
+    """The most connections that a rate may use."""
     timeout: float = 60.0
     seed: int = 1
     socket: str = ""
@@ -57,7 +57,10 @@ class LoadPlan:
 
 @dataclass
 class LoadOutcome:
-    """Latencies are those of requests meant to begin in the window; `begun` says when, from its start. Microseconds."""
+    """The figures of one run. Times are microseconds.
+
+    `latencies` has the requests that were meant to begin in the window, and `begun` their beginnings, from its start.
+    """
 
     latencies: list[int] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
@@ -73,11 +76,11 @@ class LoadOutcome:
     cpu: float = 0.0
     """The share of one core that this process used in the window."""
     late: list[int] = field(default_factory=list)
-    """How much later than meant requests of a rate went out."""
+    """How much later than planned the requests of a rate were begun."""
 
 
 class LoadConnection(asyncio.Protocol):
-    """One request at a time. `began` is when the request under way was meant to begin; negative: none is."""
+    """A connection for one request at a time. `began` is the planned beginning of this request; negative: none."""
 
     __slots__ = ("began", "load", "number", "parser", "transport")
 
@@ -135,6 +138,7 @@ class LoadRun:
         self.wanted = plan.concurrency
         self.opening = 0
         self.connecting: set[asyncio.Future[None]] = set()
+        """Tasks that open connections. They are stored here because the loop itself refers to tasks weakly."""
         self.turn = 0
         self.start = self.end = 0.0
         self.over = False
@@ -168,7 +172,7 @@ class LoadRun:
             await loop.create_connection(lambda: LoadConnection(self), plan.host, plan.port, ssl=context)
 
     def free(self, connection: LoadConnection) -> None:
-        """Send the next request on a connection that has none under way, or put the connection aside for later."""
+        """Send the next request on a connection without one, or put the connection aside for later."""
         self.open.add(connection)
         if self.over:
             connection.transport.close()
@@ -181,7 +185,7 @@ class LoadRun:
             self._send(connection, clock())
 
     def lost(self, connection: LoadConnection, exc: Exception | None) -> None:
-        """Forget a connection that was closed, and open another unless the run is over."""
+        """Forget a connection that was closed, and open another one unless the run is over."""
         self.open.discard(connection)
         if connection.began >= 0:
             self.failed(connection, f"lost: {type(exc).__name__}" if exc else "closed without an answer")
@@ -216,7 +220,8 @@ class LoadRun:
                 if self.expected and not parser.is_answer(self.expected[connection.number]):
                     self._differs(connection)
         elif now > self.start:
-            # Begun in the warm-up, answered in the window: throughput counts answers, latency counts requests.
+            # Begun in the warm-up and answered in the window: this is an answer for the throughput, but its request is
+            # none of the window's, and has no latency.
             self.outcome.answered += 1
         if parser.closing:
             connection.transport.close()
@@ -226,7 +231,7 @@ class LoadRun:
             self._end_when_quiet()
 
     def _differs(self, connection: LoadConnection) -> None:
-        """Count an answer with other bytes than expected as wrong, unless its numbers are as good as the same."""
+        """Count an answer with unexpected bytes as wrong, unless only the last digits of its numbers differ."""
         number, parser = connection.number, connection.parser
         body = parser.body()
         if parser.status < 400 and (number, body) in self.as_good:
@@ -248,7 +253,7 @@ class LoadRun:
     # The run
 
     async def run(self) -> LoadOutcome:
-        """Open the connections, keep them busy for warm-up and duration, and wait for what is under way."""
+        """Open the connections, keep them busy for warm-up and duration, and wait for the last answers."""
         plan = self.plan
         self.wanted = plan.concurrency if not plan.rate else min(plan.connections, max(4, plan.concurrency))
         self.start = clock() + plan.warmup
@@ -310,8 +315,8 @@ class LoadRun:
         while self.next <= now:
             if self.next >= self.start:
                 self.outcome.late.append(int((now - self.next) * 1e6))
-            # With the time that was meant: a server that stalls would otherwise hide the requests it delayed
-            # (coordinated omission).
+            # With the planned time, not the present one: else a server that stalls would hide the delay of requests
+            # that could not be sent meanwhile (coordinated omission).
             self._begin(self.next)
             self.next += 1 / self.plan.rate if self.plan.even else self.chance.expovariate(self.plan.rate)
         if self.next < self.end:
@@ -321,7 +326,7 @@ class LoadRun:
         if self.idle:
             self._send(self.idle.popleft(), meant)
             return
-        # The time is stored and not the request: waiting for a connection is part of the latency.
+        # With its planned time: waiting for a connection is part of the latency.
         self.backlog.append(meant)
         if len(self.open) + self.opening < self.plan.connections:
             self.wanted += 1
@@ -349,7 +354,7 @@ def main() -> None:
     import uvloop
 
     plan = LoadPlan(**json.load(sys.stdin))
-    # A collection would be measured as latency of the server.
+    # A collection of garbage would be measured as latency of the server.
     gc.disable()
 
     async def run() -> LoadOutcome:

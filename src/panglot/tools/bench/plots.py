@@ -117,8 +117,9 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 
 
 def _logarithmic(least: float, most: float) -> tuple[Callable[[float], float], list[float]]:
-    """Where a value stands, and the marks 1, 2 and 5 of every power of ten that are in sight."""
+    """The height of a value, as a function, and the marks within sight: 1, 2 and 5 of every power of ten."""
     low, high = math.log10(least) - 0.08, math.log10(most) + 0.08
+    # Values that are nearly equal would fill the whole height with noise.
     if high - low < 0.6:
         middle = (low + high) / 2
         low, high = middle - 0.3, middle + 0.3

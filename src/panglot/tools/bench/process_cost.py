@@ -1,4 +1,4 @@
-"""What a server costs under load: CPU and memory of its processes, and its GPUs."""
+"""The cost of a server under load: CPU and memory of its processes, and its GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GPU_QUERY = ("--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,n
 
 @dataclass
 class Cost:
-    """CPU as a share of one core, over the whole watch; memory in bytes, its largest; None where it cannot be seen."""
+    """CPU as a share of one core over the whole watch, and the most memory in bytes; None where it cannot be seen."""
 
     cpu: float | None = None
     memory: int | None = None
@@ -43,7 +43,9 @@ class CostWatch:
         self.cost = Cost()
         self._began = time.monotonic()
         self._ticks: dict[int, int] = {}
+        """CPU ticks by process, as last seen: processes that have ended count too."""
         self._first: dict[int, int] = {}
+        """The same at the beginning of the watch. A process that is not in it began later, with 0 ticks."""
         self._gpu: list[tuple[float, float]] = []
         self._stop = threading.Event()
         self._look(first=True)
@@ -54,7 +56,7 @@ class CostWatch:
             thread.start()
 
     def end(self) -> Cost:
-        """End the watch; what was used since it began."""
+        """End the watch, and return the cost since its beginning."""
         self._look()
         seconds = time.monotonic() - self._began
         self._stop.set()
@@ -99,6 +101,7 @@ class CostWatch:
 
 def tree(root: int, proc: Path = PROC) -> dict[int, tuple[int, int, int]]:
     """A process and all below it: parent, CPU ticks and resident pages by pid."""
+    # Processes come and go while they are read: one that is gone is skipped.
     everyone: dict[int, tuple[int, int, int]] = {}
     for entry in proc.iterdir():
         if entry.name.isdigit():

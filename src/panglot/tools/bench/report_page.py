@@ -173,7 +173,7 @@ def table(levels: Sequence[Level]) -> str:
 
 
 def change_table(changes: Sequence[Change]) -> str:
-    """How the figures compare with those of an older bench; empty when there is none."""
+    """The table of changes against an older bench; empty without one."""
     if not changes:
         return ""
     rows = []

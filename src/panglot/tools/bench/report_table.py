@@ -104,7 +104,7 @@ def _show_stages(console: Console, levels: Sequence[Level]) -> None:
 
 
 def show_changes(console: Console, changes: Sequence[Change], old: Bench) -> None:
-    """Print how the figures compare with those of an older bench."""
+    """Print the changes against an older bench."""
     from rich.table import Table
 
     console.print(f"\nagainst {old.when} (panglot {old.panglot})")

@@ -1,4 +1,4 @@
-"""What a bench puts its load on: a server that runs already, or a package served for the occasion."""
+"""The target of a bench: a server that runs already, or a package that is served for the bench."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 @dataclass
 class Batches:
-    """How many batches had which size; a size stands for all above the size before it."""
+    """How many batches had each size. A size is the upper end of a bucket of sizes."""
 
     sizes: dict[int, int] = field(default_factory=dict)
     count: float = 0.0
@@ -39,6 +39,7 @@ class Batches:
         below = 0.0
         for edge, text in BATCH.findall(metrics):
             count = float(text)
+            # Buckets of Prometheus count all smaller ones too. A lower count begins the buckets of the next pool.
             below = below if count >= below else 0.0
             if edge != "+Inf":
                 size = int(float(edge))
@@ -65,7 +66,7 @@ class BenchTarget:
     about: About
     pid: int | None
     folder: Path | None = None
-    """Of a package that is served here."""
+    """The folder of a package that is served here."""
     requests: list[bytes] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
 
@@ -81,9 +82,9 @@ class BenchTarget:
             self._add(entry)
 
     def prepare_recorded(self, path: Path) -> None:
-        """Take the requests of a recording, and what was answered to them, as far as memory for the load allows.
+        """Take the requests and answers of a recording, as far as memory for the load allows.
 
-        Raises StartError when there is none that can be sent.
+        Raises StartError when no request can be sent.
         """
         size = 0
         with Recording(path) as recording:
@@ -123,9 +124,9 @@ class BenchTarget:
         return f"{request.method} {request.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
 
     def batches(self) -> Batches:
-        """The batches there have been so far; none if the server does not count them."""
+        """The batches so far; none if the server does not count them."""
         with contextlib.suppress(StartError, ValueError):
-            # Of one of several models, those of that model alone.
+            # Where the address names one of several models, only its batches.
             status, text = self.client.get(f"{self.client.address.model}/metrics")
             if status == NOT_FOUND:
                 status, text = self.client.get("/metrics")

@@ -1,4 +1,4 @@
-"""A timer exact to some tens of microseconds; those of event loops know milliseconds only."""
+"""A timer that is exact to some tens of microseconds. The timers of event loops are exact to milliseconds."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Ticker:
             self._later = self._loop.call_later(max(0.0, moment - time.monotonic()), self._call, self)
             return
         seconds = int(moment)
-        # Zero would mean never.
+        # A timer of Linux that is set to zero never rings.
         value = _Timespec(seconds, max(1, int((moment - seconds) * 1e9)))
         timer = _Timer(_Timespec(0, 0), value)
         self._libc.timerfd_settime(self._fd, TFD_TIMER_ABSTIME, ctypes.byref(timer), None)
 
     def _ready(self) -> None:
-        # The loop may call this once more after `at` has set the timer anew: then there is nothing to read.
+        # The loop may call this once more after `at` has set the timer again: then there is nothing to read.
         with contextlib.suppress(BlockingIOError):
             os.read(self._fd, 8)
             self._call(self)

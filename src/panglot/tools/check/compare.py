@@ -11,7 +11,7 @@ from panglot.tools.arrays import Array, described, name, of_value
 from panglot.tools.stages import Opaque
 
 FAMILIES = {"b": "truth", **dict.fromkeys("iufc", "number")}
-"""Kinds of types that may stand for one another where types do not count."""
+"""Kinds of types: types of one family are compared by value, where types do not count."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class Tolerance:
     types: bool = True
     """Whether a number's type counts: float32 against float64 differs."""
     lenient: bool = False
-    """Whether the only value of each side is the same whatever its key, and a number an array of one."""
+    """Whether two single values are compared although their keys differ, and a number with an array of one."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one key. `differs` is empty when both sides agree; `gap` is the largest difference of numbers."""
+    """The result for one key. `differs` is empty when both sides agree; `gap` is the largest difference of numbers."""
 
     key: str
     what: str
     differs: str = ""
     gap: float = 0.0
     differs_in: tuple[str, ...] = ()
-    """Some of key, shape, dtype and value."""
+    """The aspects that differ: some of key, shape, dtype and value."""
     compared: bool = True
-    """False for values that can be named but not looked into."""
+    """False for values of which only the type is known."""
 
 
 def compare(left: Mapping[str, Any], right: Mapping[str, Any], tolerance: Tolerance) -> list[Verdict]:
@@ -95,7 +95,7 @@ def _value(left: Any, right: Any, gap: arrays.Difference) -> str:
 
 
 def _plain(key: str, left: Any, right: Any) -> Verdict:
-    """Values of which one at least is no array: null, whole numbers beyond 64 bits, objects of a script's own."""
+    """The verdict where at least one side is no array: null, a whole number beyond 64 bits, an object of the script."""
     if isinstance(left, Opaque) and left == right:
         return Verdict(key, _about(left), compared=False)
     if type(left) is not type(right) or isinstance(left, Opaque | Array):

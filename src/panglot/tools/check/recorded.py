@@ -1,4 +1,4 @@
-"""Answers that were written down earlier, such as those of a platform that is switched off by now, as a side."""
+"""A side of a comparison that has answers of the past, for example of a platform that has been switched off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = (".jsonl", ".ndjson")
 
 
 class PastAnswers:
-    """A file of JSON lines: those of `panglot call --json`, or nothing but the answers, in the order of the inputs."""
+    """A file of JSON lines: the output of `panglot call --json`, or the answers alone, in the order of the inputs."""
 
     dialect = ""
 
@@ -33,7 +33,7 @@ class PastAnswers:
             raise StartError(f"{name} holds {counted(len(rows), 'answer')} to {counted(len(inputs), 'input')}", fix=fix)
 
     async def answer(self, given: Given) -> Answer:
-        """What was written down for the input of this name, or else for the only file of this name."""
+        """The answer for the input of this name, or else for the only file of this name in another folder."""
         if given.name in self.answers:
             return self.answers[given.name]
         alike = [name for name in self.answers if Path(name).name == Path(given.name).name]

@@ -41,7 +41,7 @@ def show_keys(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def show_input(console: Console, compared: Compared) -> None:
-    """Print how one input fared: its problem, or a line for every stage that could be seen."""
+    """Print the result of one input: its problem, or a line for every stage that could be seen."""
     from rich.text import Text
 
     console.print(Text(visible(compared.name), "bold"))
@@ -55,7 +55,7 @@ def show_input(console: Console, compared: Compared) -> None:
 
 
 def _title(stage: str) -> str:
-    """A stage as readers see it; pools of rows and nodes of graphs have names of their own."""
+    """The name of a stage for readers. Pools of pipelines and nodes of graphs keep their own names."""
     return visible(NAMES.get(stage, stage))
 
 
@@ -86,7 +86,7 @@ def _show_stage(console: Console, stage: Stage, is_first: bool, width: int) -> N
 
 
 def _print(console: Console, head: Text, words: str) -> None:
-    """Print one line, in one piece where there is no edge; on a terminal what does not fit stands below its words."""
+    """Print one line. On a terminal, words that do not fit stand below the first ones; in a file the line is whole."""
     from rich.table import Table
     from rich.text import Text
 

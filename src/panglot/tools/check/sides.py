@@ -31,13 +31,13 @@ INPUT, OUTPUT = "{input}", "{output}"
 
 @dataclass(frozen=True)
 class Answer:
-    """What one side makes of an input: its answer by key, and the stages before it where they can be seen."""
+    """The answer of one side to an input, by key, and the stages before it where they can be seen."""
 
     final: Mapping[str, Any] = field(default_factory=dict)
     stages: Mapping[str, stages.Leaves] = field(default_factory=dict)
     error: str = ""
     saved: bool = False
-    """Whether `final` was read from a file of arrays, which has types, and single values as arrays of one."""
+    """Whether `final` was read from a file of arrays. There numbers have types, and single values are arrays of one."""
 
 
 class Side(Protocol):
@@ -107,6 +107,7 @@ class Command:
             if given.file is None:
                 Path(source).write_text(json.dumps(given.value))
             words = [word.replace(INPUT, source).replace(OUTPUT, str(output)) for word in self.words]
+            # A script without `{output}` writes where it runs: a .npy file that is new or changed is its answer.
             before = _saved()
             try:
                 done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
@@ -119,6 +120,7 @@ class Command:
             for file in (output, *written):
                 if file.exists():
                     return Answer(dict(flat(arrays.read(file))), saved=True)
+        # From the end: what a script prints on its way may be JSON too.
         for line in reversed(done.stdout.splitlines()):
             with contextlib.suppress(ValueError):
                 return Answer(dict(flat(json.loads(line))))
@@ -131,7 +133,7 @@ def _saved() -> dict[Path, int]:
 
 
 Where = RunningServer | Side | tuple[Package, Settings]
-"""A server, a side that is ready as it is (a command line, answers of a file), or a package with its settings."""
+"""A server, a side that needs no opening (a command line, a file of answers), or a package with its settings."""
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from panglot.tools.run.inputs import Input, UnreadableInput
 from panglot.tools.stages import ORDER, Opaque, ordered
 
 NAMES = {"decode": "decoded input", "inference": "raw output"}
-"""What stages are called for readers, where that differs."""
+"""The names of stages for readers, where these are different."""
 UNSEEN = "only the final answers were compared: the stages of one side cannot be seen"
 
 
@@ -34,7 +34,7 @@ class Stage:
         return any(verdict.differs for verdict in self.verdicts)
 
     def worst(self) -> Verdict:
-        """The verdict to show first: the largest difference, or any."""
+        """The verdict to show first: the one with the largest difference."""
         return max((entry for entry in self.verdicts if entry.differs), key=lambda entry: entry.gap)
 
 
@@ -84,13 +84,13 @@ def _compared(name: str, left: Side, right: Side, answers: list[Answer], toleran
 
 
 def compared_keys(dialect: str) -> tuple[str, ...]:
-    """The keys of an answer that tell what the script has made of a request; empty where all of them do."""
+    """The keys of an answer that depend on the script alone; empty: all keys are compared."""
     known = dialects.known().get(dialect)
     return getattr(known.load("request"), "COMPARED", ()) if known is not None and known.has("request") else ()
 
 
 def _of_keys(answer: Answer, keys: tuple[str, ...]) -> Answer:
-    """The answer with these keys alone; one that has none of them as it is, such as a refusal."""
+    """The answer with these keys alone. An answer without any of them, such as a refusal, stays whole."""
 
     def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
         few = {key: value for key, value in values.items() if re.split(r"[.\[]", key, maxsplit=1)[0] in keys}
@@ -101,9 +101,9 @@ def _of_keys(answer: Answer, keys: tuple[str, ...]) -> Answer:
 
 
 def _finals(mine: Answer, theirs: Answer, tolerance: Tolerance) -> tuple[Verdict, ...]:
-    """Answers as arrays where both sides have them so, else as JSON, which knows numbers and no types of them.
+    """The verdicts on the final answers: as arrays where both sides have them, else as JSON, without types of numbers.
 
-    Against a file of arrays a value counts as `panglot run --save` would have written it.
+    Against a file of arrays, a value is compared in the form in which `panglot run --save` writes it.
     """
     values = [answer.final if answer.saved else answer.stages.get("final", {}) for answer in (mine, theirs)]
     untyped = not all(values) or any(isinstance(leaf, Opaque) for leaves in values for leaf in leaves.values())

@@ -1,4 +1,4 @@
-"""What `panglot doctor` looks at in the worker's interpreter: its version, its packages, what a script lacks there."""
+"""The checks of the worker's interpreter by `panglot doctor`: its version, its packages, missing imports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from panglot_worker.life.output_pipes import OutputPipes
 
 WORKER = "worker"
 MOST_FOLDERS = 500
-"""Folders of a package in which a module is looked for."""
+"""The most folders of a package that are searched for a module."""
 OTHER_PYTHON = "name one with --python /path/to/venv/bin/python"
 HELPERS = {
     "orjson": ["orjson"],
@@ -37,7 +37,7 @@ HELPERS = {
         "opencv-contrib-python-headless",
     ],
 }
-"""What a worker uses where it is installed: modules, with the distributions that have them."""
+"""Modules that a worker uses where they are installed, with the distributions that have them."""
 
 FRAMEWORKS = {
     "torch": ["torch"],
@@ -52,7 +52,7 @@ FRAMEWORKS = {
 
 @dataclass(frozen=True)
 class Import:
-    """A module that a script imports as soon as it is loaded itself."""
+    """A module that a script imports at its top level."""
 
     name: str
     file: Path
@@ -61,7 +61,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter and what it has, as the probe reported."""
+    """An interpreter and its modules, as the probe has reported them."""
 
     executable: str
     version: str
@@ -71,7 +71,7 @@ class Interpreter:
 
 
 def probe(python: str, package: Package | None = None, modules: Iterable[str] = ()) -> Interpreter:
-    """What an interpreter has. Raises StartError when it does not run."""
+    """Ask an interpreter for its version and modules. Raises StartError when it does not run."""
     wanted = {"versions": HELPERS | FRAMEWORKS, "modules": sorted(set(modules)), **_search_path(package)}
     source = (Path(__file__).parent / "probe.py").read_text(encoding="utf-8")
     done = _run(python, source, json.dumps(wanted))
@@ -79,6 +79,7 @@ def probe(python: str, package: Package | None = None, modules: Iterable[str] = 
         answer = json.loads(done.stdout)
         return Interpreter(**answer | {"missing": frozenset(answer["missing"])})
     except (ValueError, KeyError, TypeError):
+        # Too old for the probe, or no Python at all: a line that every Python runs tells which.
         version = _run(python, "import sys; sys.stdout.write('Python %d.%d' % sys.version_info[:2])").stdout
         reason = f"{version}; workers need 3.8 or newer" if version.startswith("Python ") else "no Python interpreter"
         raise StartError(f"{python} is {reason}", fix=OTHER_PYTHON) from None
@@ -103,7 +104,7 @@ def _run(python: str, *code: str) -> subprocess.CompletedProcess[str]:
 
 
 def _search_path(package: Package | None) -> dict[str, list[str]]:
-    """The folders a worker puts before and after the environment's own."""
+    """The folders that a worker puts before and behind the environment's own on sys.path."""
     if package is None:
         return {"first": [], "last": []}
     platform = dialects.find(package.dialect).worker_half / "platform"
@@ -115,7 +116,7 @@ def _environment() -> dict[str, str]:
 
 
 def describe(interpreter: Interpreter) -> list[Finding]:
-    """The interpreter, what a worker uses of it, and the frameworks it has."""
+    """Findings about the interpreter, the modules that a worker uses, and the frameworks."""
     python = f"{interpreter.executable} ({interpreter.implementation} {interpreter.version})"
     findings = [Finding(WORKER, "interpreter", python)]
     if interpreter.implementation != "CPython":
@@ -140,7 +141,7 @@ def _helper(name: str, interpreter: Interpreter) -> Finding:
 
 
 def worker_process(python: str, patience: float = 5.0) -> Finding:
-    """Start a worker without a package and close its connection to the front: it must end."""
+    """Start a worker without a package, then act like a front that is killed: the worker must end."""
     name = "process"
     with tempfile.TemporaryDirectory() as folder:
         started = process.start(python, Path(folder), _environment(), OutputPipes(wanted=False))
@@ -151,6 +152,7 @@ def worker_process(python: str, patience: float = 5.0) -> Finding:
                 os.close(started.life_fd)
                 reason = output[-1] if output else process.cause(code)
                 return Finding(WORKER, name, f"a worker does not start: {reason}", PROBLEM, OTHER_PYTHON)
+            # This pipe closes with its front, however the front ends; the worker watches the other end.
             os.close(started.life_fd)
             began = time.monotonic()
             if _wait(started.process, patience) is None:
@@ -175,7 +177,7 @@ def _wait(started: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 
 def imports(package: Package) -> list[Import]:
-    """What the script and the modules beside it import at their top level, each name once. Raises StartError."""
+    """The imports of the script and of the modules beside it, at their top level, each once. Raises StartError."""
     imported: dict[str, Import] = {}
     waiting = [package.script] if package.script.suffix == ".py" else []
     seen = set(waiting)
@@ -201,7 +203,7 @@ def _top_level(tree: ast.Module) -> list[tuple[str, int]]:
 
 
 def missing(wanted: Iterable[Import], interpreter: Interpreter, folder: Path | None = None) -> list[Finding]:
-    """One problem for every import that the interpreter does not have; none is a module of the package itself."""
+    """A finding for every import that the interpreter does not have. A module in the package is only a warning."""
     return [_missing(entry, interpreter, folder) for entry in wanted if entry.name in interpreter.missing]
 
 
@@ -219,7 +221,7 @@ def _missing(entry: Import, interpreter: Interpreter, folder: Path | None) -> Fi
 
 
 def _of_package(entry: Import, folder: Path) -> Path | None:
-    """The folder of the package that has a module of this name: beside the script, or anywhere below."""
+    """The folder with a module of this name: the script's, the package's, or one below; None where there is none."""
     below = sorted(child for child in folder.rglob("*") if child.is_dir())[:MOST_FOLDERS]
     for candidate in (entry.file.parent, folder, *below):
         if (candidate / f"{entry.name}.py").is_file() or (candidate / entry.name / "__init__.py").is_file():
@@ -228,6 +230,6 @@ def _of_package(entry: Import, folder: Path) -> Path | None:
 
 
 def as_loaded(finding: Finding) -> Finding:
-    """The finding of a missing import as a warning: the script has loaded all the same."""
+    """The finding of a missing import as a warning, because the script has loaded nevertheless."""
     value = finding.value + " where it was looked for; the script finds it by its own means"
     return Finding(finding.section, finding.name, value, WARNING)

@@ -1,4 +1,4 @@
-"""`panglot doctor`: looks at everything that serving needs, and says what is wrong and how to mend it."""
+"""`panglot doctor`: examines everything that serving needs, and tells problems with their fixes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Report:
-    """All findings in the order they are shown, and the log of a self-test that went wrong."""
+    """All findings, in the order in which they are shown, and the log of a self-test that has failed."""
 
     findings: list[Finding] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
@@ -63,9 +63,10 @@ class Report:
 def examine(
     path: str | None, flags: dict[str, Any], given: dict[str, Any], say: Say, environ: Mapping[str, str] = os.environ
 ) -> Report:
-    """Look at the machine and the interpreter; with a path also at the package, which is served and sent one request.
+    """Examine the machine and the interpreter; with a path also the package, which is served for one request.
 
-    `flags` are the settings from the command line, `given` the same as typed. A problem is a finding, and never raised.
+    `flags` are the settings from the command line, `given` the same settings as texts. A problem is a finding, and is
+    never raised.
     """
     report = Report()
     package = _discover(path, flags, environ, report) if path else None
@@ -73,6 +74,7 @@ def examine(
     if package is not None:
         package = _arranged(package, settings, report)
     report.findings[:0] = run(CHECKS, settings)
+    # Before the machine is examined: a port that is taken does not hinder the self-test, which takes a free one.
     servable = not report.problems
     say("looking at the machine")
     report.findings += run(machine.CHECKS, settings)
@@ -93,7 +95,7 @@ def examine(
 
 
 def interpreter(_: Settings) -> CheckResult:
-    """What Panglot itself runs on."""
+    """The interpreter of Panglot itself."""
     return CheckResult(f"{sys.executable} ({platform.python_implementation()} {platform.python_version()})")
 
 
@@ -106,12 +108,12 @@ def system(_: Settings) -> CheckResult:
 
 
 def libraries(_: Settings) -> CheckResult:
-    """What Panglot needs."""
+    """The libraries that Panglot needs and has, with their versions."""
     return CheckResult(", ".join(f"{name} {version}" for name in LIBRARIES if (version := _version(name))))
 
 
 def missing_libraries(_: Settings) -> CheckResult | None:
-    """What Panglot needs and does not have."""
+    """The libraries that Panglot needs and does not have."""
     absent = [name for name in LIBRARIES if not _version(name)]
     fix = shlex.join([sys.executable, "-m", "pip", "install", *map(_requirement, absent)])
     return CheckResult(f"missing: {', '.join(absent)}", PROBLEM, fix) if absent else None
@@ -148,7 +150,7 @@ def _discover(path: str, flags: dict[str, Any], environ: Mapping[str, str], repo
 
 
 def _unfetched(path: Path, package: Package) -> list[Finding]:
-    """What a repository of a hub has lacked since it was cloned without Git LFS."""
+    """A finding for files that a repository lacks because it was cloned without Git LFS."""
     pointers = lfs_pointers(package.folder) if path.is_dir() else []
     if not pointers:
         return []
@@ -159,7 +161,7 @@ def _unfetched(path: Path, package: Package) -> list[Finding]:
 
 
 def _arranged(package: Package, settings: Settings, report: Report) -> Package:
-    """The package with what its settings say about it, such as the file that --config names."""
+    """The package, completed by its settings, such as the file that --config names."""
     try:
         return dialects.arrange(package, settings)
     except StartError as error:
@@ -170,7 +172,7 @@ def _arranged(package: Package, settings: Settings, report: Report) -> Package:
 def _settings(
     path: str | None, package: Package | None, flags: dict[str, Any], environ: Mapping[str, str], report: Report
 ) -> Settings:
-    """The settings in force; those of the command line alone when the rest cannot be read."""
+    """The settings in force; only the command line's where the rest cannot be read."""
     file = package.config if package else Path(path) / "panglot.toml" if path else None
     try:
         resolved = resolve(
@@ -247,7 +249,7 @@ def _self_test(
 
 
 def _told_once(finding: Finding, report: Report) -> Finding:
-    """The finding of a self-test; where a missing import ended it that is a finding already, a line that says so."""
+    """The finding of a self-test, shortened where a missing import is the reason: that is a finding already."""
     imports = [other for other in report.findings if other.name == "import" and other.state == PROBLEM]
     if finding.state == PROBLEM and any(finding.value.startswith(f"{other.place}: ") for other in imports):
         return dataclasses.replace(finding, value="not ready: see the import above", state=WARNING, fix="")

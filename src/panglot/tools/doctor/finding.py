@@ -9,12 +9,12 @@ from typing import NamedTuple
 from panglot.settings import Settings
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
-"""Fine; worth knowing, serving works all the same; serving will not work."""
+"""States of a finding. With a warning, serving works nevertheless; with a problem it does not."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of `panglot doctor`. `fix` is what to type or change, empty where nothing needs to be done."""
+    """A line of `panglot doctor`. `fix` says what to type or to change; empty: nothing."""
 
     section: str
     name: str
@@ -22,11 +22,11 @@ class Finding:
     state: str = OK
     fix: str = ""
     place: str = ""
-    """File and line of the script that it is about, where it is about one."""
+    """File and line of the script, for a finding about a line of it."""
 
 
 class CheckResult(NamedTuple):
-    """What a check says: the rest of a finding."""
+    """The result of a check: the rest of a finding."""
 
     value: str
     state: str = OK
@@ -34,12 +34,12 @@ class CheckResult(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A line of `panglot doctor`, and the function that finds out what it says."""
+    """A line of `panglot doctor`, and the function that makes it."""
 
     section: str
     name: str
     look: Callable[[Settings], CheckResult | None]
-    """None where there is nothing to say."""
+    """Returns None where there is nothing to say."""
 
 
 def run(checks: Iterable[Check], settings: Settings) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What `panglot doctor` says about fronts: how many suit this machine, and whether those that run are full."""
+"""The check of fronts by `panglot doctor`: how many suit this machine, and whether running ones are the bottleneck."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 16 << 20
 
 
 def fronts(settings: Settings, cpus: float | None = None) -> CheckResult:
-    """How many fronts there would be; a warning where those of the server that runs on this port are the bottleneck."""
+    """The number of fronts, with a warning where the fronts of a server on this port are its bottleneck."""
     cpus = usable_cpus() if cpus is None else cpus
     workers = settings.workers.least
     suited = automatic(workers, cpus)
@@ -40,12 +40,12 @@ def fronts(settings: Settings, cpus: float | None = None) -> CheckResult:
 
 
 def _advice_of_running(settings: Settings) -> str:
-    """What the server on this port, if there is one, says about its fronts; empty where it says nothing."""
+    """The advice of a running server on this port about its fronts; empty without a server or an advice."""
     if not settings.port or settings.tls_cert or listener(settings.port) is None:
         return ""
     token = os.environ.get("PANGLOT_TOKEN", "")
     connection = http.client.HTTPConnection("127.0.0.1", settings.port, timeout=PATIENCE)
-    # Whatever listens there may be no server of ours, and then has nothing to say.
+    # Any program may listen there: an answer that is not Panglot's counts as no advice.
     with (
         contextlib.suppress(OSError, http.client.HTTPException, ValueError, RecursionError),
         contextlib.closing(connection),

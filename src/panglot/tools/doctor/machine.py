@@ -1,4 +1,4 @@
-"""What `panglot doctor` looks at on the machine: limits, devices, the address, what the kernel can do."""
+"""The checks of the machine by `panglot doctor`: limits, devices, the address, abilities of the kernel."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _rounded(count: int) -> int:
 
 
 def open_files(settings: Settings) -> CheckResult:
-    """Whether as many files may be open as the connections need."""
+    """Whether the limit of open files is high enough for the connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return CheckResult(f"no limit; at most {settings.max_connections} connections at once")
@@ -174,7 +174,7 @@ def temporary_folder(_: Settings) -> CheckResult:
 
 
 def access(settings: Settings) -> CheckResult:
-    """Who may reach the server."""
+    """Which clients may reach the server."""
     from panglot.web.access import tokens
 
     try:

@@ -20,9 +20,10 @@ TOKEN = "RAY_AUTH_MODE=token, where the cluster is started and here"  # noqa: S1
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Connect to the cluster, and take a placement there for a moment. Nothing where the settings name none."""
+    """Connect to the cluster, and take a placement there for a moment. Without a cluster there are no findings."""
     if not settings.ray:
         return []
+    # The findings say the same as the log, and stand in a table.
     log = logging.getLogger("panglot.ray")
     before, log.disabled = log.disabled, True
     try:
@@ -54,6 +55,7 @@ async def _placed(cluster: Cluster, needs: dict[str, float]) -> Finding:
     began, placement = time.monotonic(), cluster.ask(needs)
     try:
         async with asyncio.timeout(PATIENCE):
+            # Shielded: the future belongs to the placement, which goes on without this wait.
             await asyncio.shield(placement.ready)
     except TimeoutError:
         fix = "add nodes, or ask for less with --worker-resources"

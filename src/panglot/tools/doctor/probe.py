@@ -1,4 +1,4 @@
-"""What an interpreter has, found without importing any of it.
+"""The version and the modules of an interpreter, found without importing the modules.
 
 The text of this file is run by `python -c` in the worker's interpreter: standard library only, CPython 3.8 or newer.
 Its argument and its answer are JSON: see `main`.
@@ -15,9 +15,11 @@ from importlib import metadata, util
 def main() -> None:
     """Takes `first` and `last` (folders to put around sys.path), `versions` (module: distributions) and `modules`."""
     wanted = json.loads(sys.argv[1])
+    # Without the empty entry, which is the current folder.
     rest = [entry for entry in sys.path if entry]
     sys.path[:] = rest
     versions = {name: version(name, distributions) for name, distributions in wanted["versions"].items()}
+    # Only now: a folder of the package may have the name of a framework.
     sys.path[:] = wanted["first"] + rest + wanted["last"]
     answer = {
         "executable": sys.executable,
@@ -30,7 +32,7 @@ def main() -> None:
 
 
 def version(name: str, distributions: list[str]) -> str | None:
-    """The version of a module; "" when it is unknown, None when there is no such module."""
+    """The version of a module; "" where it is unknown, None where there is no such module."""
     if not is_there(name):
         return None
     for distribution in distributions:

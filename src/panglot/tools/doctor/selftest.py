@@ -29,12 +29,12 @@ LISTENING = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
 SEE_LOG = "the log below says more"
 START_PATIENCE = 30.0
 SPARE = 10.0
-"""Seconds to allow beyond a time limit of the server's own."""
+"""Seconds that are allowed beyond a time limit of the server."""
 
 
 @dataclass
 class ServerPlan:
-    """What to serve and how long to wait for it."""
+    """The package to serve, and the time limits."""
 
     path: str
     folder: Path
@@ -49,7 +49,7 @@ class ServerPlan:
 
 @dataclass
 class SelfTestResult:
-    """What came of the self-test."""
+    """The result of the self-test."""
 
     findings: list[Finding] = field(default_factory=list)
     loaded: bool = False
@@ -77,7 +77,7 @@ class PanglotProcess:
     def _read(self) -> None:
         assert self.process.stderr is not None
         with self.process.stderr as lines:
-            # Line by line as they come: `port` looks at the list meanwhile.
+            # `extend` appends each line as it comes: `port` reads the list meanwhile, on another thread.
             self.log.extend(line.rstrip("\n") for line in lines)
 
     def port(self) -> int:
@@ -90,7 +90,7 @@ class PanglotProcess:
         raise ServerGone("it does not listen")
 
     def wait_ready(self, port: int) -> None:
-        """Returns when the package answers. Raises ServerGone."""
+        """Wait until the package answers. Raises ServerGone."""
         for _ in self._until(self.plan.load_timeout + SPARE):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.send(port, "GET", "/v2/health/ready", {}, None, 5).status == 200:
@@ -134,7 +134,7 @@ class PanglotProcess:
 
 
 class ServerGone(Exception):
-    """The server ended, or did not get as far as it should."""
+    """The server has ended, or was not ready in time."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class SelfTestReply:
 
 
 def run(plan: ServerPlan) -> SelfTestResult:
-    """Serve the package, wait until it is ready, send its example, stop. What goes wrong is a finding, never raised."""
+    """Serve the package, wait until it is ready, send its example, stop. Problems are findings, and never raised."""
     result = SelfTestResult()
     began = time.monotonic()
     server = PanglotProcess(plan)
@@ -157,6 +157,7 @@ def run(plan: ServerPlan) -> SelfTestResult:
         result.add("ready", f"after {time.monotonic() - began:.1f} s")
         _send_example(server, port, result)
     except ServerGone as gone:
+        # Stopped first: then the log is complete.
         server.stop()
         result.add("ready", last_words(server) or str(gone), PROBLEM, SEE_LOG)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -179,12 +180,12 @@ def _stop(server: PanglotProcess) -> Finding:
 
 
 def last_words(server: PanglotProcess) -> str:
-    """The line with which the server gave up."""
+    """The last line with an error in the server's log, without the word `error`; empty without one."""
     return next((line.removeprefix("error: ") for line in reversed(server.log) if line.startswith("error: ")), "")
 
 
 def _send_example(server: PanglotProcess, port: int, result: SelfTestResult) -> None:
-    # Where a platform has a document of its own at this path, this asks for the server's.
+    # By its header Accept, this request gets Panglot's document, also where a platform has its own at this path.
     document = server.send(port, "GET", DOCUMENT, OPENAPI, None, SPARE)
     if document.status != 200:
         result.add("example", f"/openapi.json answers {document.status}", WARNING)
@@ -207,7 +208,7 @@ def _about(document: dict[str, Any]) -> About:
 
 
 def _own_example(about: About, folder: Path) -> Example | None:
-    """The request that the package's files allow to make: request.json, or a picture to try it with."""
+    """A request made of the package's files: request.json, or a picture; None without any."""
     request = known_example(about, folder, math.inf)
     return None if request is None else Example(request, "a file of its folder", guessed=True)
 

@@ -60,7 +60,7 @@ def is_wanted(settings: Settings) -> bool:
 
 
 def values(settings: Settings, name: str, autoscaler: str) -> dict[str, str]:
-    """What stands in the templates: a volume and one pod where the package stores jobs, else the autoscaler."""
+    """Values for the templates: a volume and one pod where the package stores jobs, else the autoscaler."""
     if not is_wanted(settings):
         nothing = ("jobs_mount", "jobs_in_pod", "jobs_claim", "jobs_in_compose", "compose_volumes", "jobs_variable")
         empty = dict.fromkeys((*nothing, "jobs_folder"), "")
@@ -74,14 +74,14 @@ def values(settings: Settings, name: str, autoscaler: str) -> dict[str, str]:
         "jobs_claim": CLAIM.format(name=name),
         "jobs_in_compose": f"    volumes:\n      - jobs:{MOUNT}\n",
         "compose_volumes": "volumes:\n  jobs: {}\n",
-        # The folder of the package's own settings is one of the machine it was written on.
+        # Instead of the folder in the package's settings, which is one of the machine that they were written on.
         "jobs_variable": f" PANGLOT_JOBS={FOLDER}",
         "jobs_folder": f'RUN ["install", "-d", "-o", "10001", "-g", "10001", "{MOUNT}"]\nVOLUME ["{MOUNT}"]\n',
     }
 
 
 def notes(settings: Settings, wanted: tuple[str, ...]) -> list[str]:
-    """What a user should know about the jobs in the image, in lines."""
+    """Notes for the user about the jobs in the image, in lines."""
     if not is_wanted(settings):
         return []
     lines = [f"jobs are stored in {FOLDER}, in the volume {MOUNT}; there is one pod, which alone knows them"]

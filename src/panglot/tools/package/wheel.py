@@ -1,6 +1,6 @@
-"""A wheel of the very version that runs: from its own files, without a network and without a build.
+"""A wheel of the running version of Panglot, made of its own files, without a network and without a build.
 
-The same files give the same bytes, whether they are installed, installed as editable, or in a source checkout.
+The same files give the same bytes, whether they are installed, installed as editable, or a source checkout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ABOUT = f"panglot-{__version__}.dist-info"
 GENERATOR = "Generator: panglot package\n"
 TAGS = f"Wheel-Version: 1.0\n{GENERATOR}Root-Is-Purelib: true\nTag: py3-none-any\n"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The oldest time in a zip file: the time of an installation must make no difference."""
+"""The time of every file in the wheel, the oldest that a zip file can have: real times differ between installations."""
 FILE = 0o100644 << 16
 
 
@@ -59,7 +59,7 @@ def _digest(body: bytes) -> str:
 
 
 def _modules() -> dict[str, bytes]:
-    """Every file of our import packages, by its name in the wheel."""
+    """Every file of the two import packages, by its name in the wheel."""
     files = {}
     for package in (panglot, panglot_worker):
         folder = Path(package.__path__[0])
@@ -83,7 +83,8 @@ def _about() -> dict[str, bytes]:
 
 
 def _of_installed() -> dict[str, bytes]:
-    """What was written when these very files were installed."""
+    """The description that was written when these files were installed; empty where they were not."""
+    # Another version of Panglot may be installed too: only the one with these files counts.
     for distribution in metadata.distributions(name="panglot"):
         files = {file.as_posix(): file for file in distribution.files or ()}
         known = files.get("panglot/__init__.py")
@@ -99,7 +100,7 @@ def _of_installed() -> dict[str, bytes]:
 
 
 def _of_source(root: Path) -> dict[str, bytes]:
-    """What pyproject.toml says, where these files are a source checkout."""
+    """The description in pyproject.toml, where these files are a source checkout; else empty."""
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     except (OSError, KeyError, tomllib.TOMLDecodeError):

@@ -1,8 +1,8 @@
 """A proxy in front of one HTTP service, which passes bytes on as they come and has a tap on every connection.
 
-Each connection of a client has a connection of its own to the service, so that closing, waiting and keeping alive are
-the service's and the client's own. Of all bytes the value of Host alone is changed. What the service sends is written
-to the client before the tap sees it, and a fault of the tap ends the tap.
+Each connection of a client gets its own connection to the service. So service and client decide about closing, waiting
+and keeping alive. Only the value of Host is changed. The client gets the service's bytes before the tap sees them. A
+fault of the tap ends only the tap.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ log = logging.getLogger("panglot.record")
 PIECE = 64 << 10
 CONNECT_TIMEOUT = 30.0
 LINGER = 2.0
-"""Seconds in which a client may still read its answer, and send what nobody reads, after the service has closed."""
+"""Seconds after the service has closed in which a client may still read its answer. Bytes that it sends are dropped."""
 HOST = re.compile(rb"^(host:[ \t]*)[^\r\n]*", re.IGNORECASE | re.MULTILINE)
 RESET = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER by which closing a connection resets it."""
 UNREACHABLE = "the service does not answer"
 CLIENT_GONE = "the client disconnected"
 CLOSED_EARLY = "the service closed the connection before the end of its answer"
@@ -40,7 +41,7 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass(frozen=True)
 class Upstream:
-    """The service. `host` is the value of Host that requests get; empty: that of the client."""
+    """The service. `host` is the value of Host in requests to it; empty: the client's value stays."""
 
     address: ServerAddress
     host: str
@@ -79,7 +80,7 @@ def upstream(url: str, keep_host: bool = False, authority: str = "") -> Upstream
 
 
 class Proxy:
-    """Listens, and passes on. `recorder` is closed by its owner."""
+    """Listens, and passes bytes on. The caller owns `recorder`, and closes it."""
 
     def __init__(self, service: Upstream, recorder: Recorder, most_connections: int = 2048) -> None:
         self.service = service
@@ -100,12 +101,13 @@ class Proxy:
         return listening
 
     async def stop(self, drain: float) -> None:
-        """Accept no more, let exchanges that are under way come to their end within `drain` seconds, and close."""
+        """Accept no more connections, wait up to `drain` seconds for running exchanges to end, and close."""
         if self._server is not None:
             self._server.close()
         loop = asyncio.get_running_loop()
         until = loop.time() + drain
         while self._connections and loop.time() < until:
+            # Looked at again and again: an idle connection closes, and one that becomes idle closes in the next round.
             for task, connection in self._connections.items():
                 if connection.tap.idle:
                     task.cancel()
@@ -125,7 +127,7 @@ class Proxy:
         try:
             await connection.run()
         except asyncio.CancelledError:
-            # `stop` cancels. The server of asyncio would print the cancellation of its callback.
+            # Cancelled by `stop`. It ends here, because asyncio's server logs a callback that is cancelled.
             pass
         finally:
             del self._connections[task]
@@ -142,8 +144,9 @@ class _Connection:
         self._service_closed = False
 
     async def run(self) -> None:
-        """Pass on in both directions until one of the two has closed."""
+        """Pass bytes on in both directions until one side has closed."""
         try:
+            # The service is connected only with the first bytes: a client may open connections and never use them.
             first = await self.reader.read(PIECE)
             if first:
                 await self._connected(first)
@@ -164,7 +167,7 @@ class _Connection:
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
             if not down.done() and up.exception() is None:
-                # The client sends no more, and waits for the rest of its answers.
+                # The client has sent its last request, and waits for the rest of its answers.
                 await asyncio.wait((down,))
             if down.done():
                 await self._end_client(down, up)
@@ -174,6 +177,7 @@ class _Connection:
             for task in (up, down):
                 task.cancel()
             await asyncio.gather(up, down, return_exceptions=True)
+            # Without waiting for unsent bytes: the service should learn at once that the client has left.
             if self.problem == CLIENT_GONE:
                 service[1].transport.abort()
             service[1].close()
@@ -181,7 +185,7 @@ class _Connection:
     # From the client to the service
 
     async def _requests(self, data: bytes, writer: asyncio.StreamWriter) -> None:
-        """Raises OSError when the client's connection is lost. Returns when the client sends no more."""
+        """Pass on requests until the client sends no more. Raises OSError when its connection is lost."""
         while data:
             await self._pass_on(b"".join(self._rewritten(piece) for piece in self.tap.request(data)), writer)
             data = await self.reader.read(PIECE)
@@ -192,31 +196,33 @@ class _Connection:
             if writer.can_write_eof():
                 writer.write_eof()
             else:
-                # TLS knows no half-closed connections: the client counts as disconnected.
+                # With TLS a connection cannot be closed in one direction alone: the client counts as disconnected.
                 self.problem = CLIENT_GONE
                 writer.close()
 
     def _rewritten(self, piece: Piece) -> bytes:
-        """The bytes for the service: with its own name in Host, where the client has named one host."""
+        """The bytes for the service, with its name in Host. With several Host headers they stay as they are."""
         host = self.service.host
         if piece.kind is not PieceKind.HEAD or not host or piece.head is None or len(piece.head.values("host")) != 1:
             return piece.raw
         return HOST.sub(lambda parsed: parsed[1] + host.encode(), piece.raw, count=1)
 
     async def _pass_on(self, data: bytes, writer: asyncio.StreamWriter) -> None:
-        """Write to the service. What a service that has closed does not read is thrown away, as its kernel would."""
+        """Write to the service. Bytes for a service that has closed are dropped, as its system would drop them."""
         if not data or self._service_closed:
             return
         try:
             writer.write(data)
             await writer.drain()
         except OSError:
+            # No end of the exchange: an answer that the service has sent before may still be on its way.
             self._service_closed = True
 
     # From the service to the client
 
     async def _answers(self, reader: asyncio.StreamReader) -> None:
-        """Raises _ServiceLost, or OSError when the client's connection is lost. Returns when the service closes."""
+        """Pass on answers until the service closes. Raises _ServiceLost, or OSError when the client's connection is
+        lost."""
         while True:
             try:
                 data = await reader.read(PIECE)
@@ -231,7 +237,7 @@ class _Connection:
     # Ending
 
     async def _end_client(self, down: asyncio.Future[None], up: asyncio.Future[None]) -> None:
-        """The service has closed, or the client's connection is lost: close the client's as the service closed its."""
+        """Close the client's connection in the way in which the service has closed, in order or not."""
         self._service_closed = True
         error = down.exception()
         if isinstance(error, _ServiceLost):
@@ -239,7 +245,7 @@ class _Connection:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(LINGER):
                     await self._flushed()
-            # A body that ends with the connection would look whole if the connection were closed in order.
+            # Reset, and not closed in order: else a body that ends with its connection would look complete.
             sock = self.writer.get_extra_info("socket")
             with contextlib.suppress(OSError, AttributeError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -250,7 +256,8 @@ class _Connection:
             with contextlib.suppress(OSError):
                 if self.writer.can_write_eof():
                     self.writer.write_eof()
-                # Closing with unread input would destroy an answer on its way.
+                # Its input is read on meanwhile: a connection that is closed with unread input is reset, and the answer
+                # on its way is lost.
                 await asyncio.wait((up,), timeout=LINGER)
 
     async def _flushed(self) -> None:
@@ -279,4 +286,4 @@ class _Connection:
 
 
 class _ServiceLost(Exception):
-    """The connection to the service broke; it was not closed in order."""
+    """The connection to the service has broken, and was not closed in order."""

@@ -1,4 +1,4 @@
-"""Two answers to one request: where they differ, in what, and by how much. Values go by the rules of `check`."""
+"""The differences between two answers to one request. Values are compared by the rules of `panglot check`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from panglot.tools.replay.pixels import Pixels
 
 MASKED = "<masked>"
 DEFAULT_MASKS = ("created", "created_at", "timestamp", "request_id", "requestId", "trace_id", "traceId")
-"""Keys whose values are new with every answer."""
+"""Keys that have a new value in every answer."""
 FLEETING = re.compile(
     r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\b(?:chatcmpl|cmpl|req|run|msg|resp)[-_][0-9A-Za-z]{8,}"
 )
-"""What in texts is new with every answer: UUIDs, points in time, ids of chats."""
+"""Parts of texts that are new in every answer: UUIDs, dates, ids of chats."""
 INDEX = re.compile(r"\[\d+\]")
 HALF = 1e-3
 """The relative tolerance of numbers of 16 bits, which have 11 significant bits."""
@@ -38,14 +38,14 @@ NUMPY = {
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a difference."""
+    """The rules by which values count as different."""
 
     tolerance: Tolerance = field(default_factory=lambda: Tolerance(types=False))
     masks: tuple[JsonPath, ...] = ()
     mask_fleeting: bool = True
     """Whether dates, UUIDs and the keys of DEFAULT_MASKS are masked."""
     pixel_gap: int = 0
-    """By how much a channel of a pixel may differ."""
+    """The largest difference that a channel of a pixel may have."""
 
     def all_masks(self, further: Sequence[str]) -> list[JsonPath]:
         defaults = [f"/**/{key}" for key in DEFAULT_MASKS] if self.mask_fleeting else []
@@ -63,11 +63,12 @@ class Found:
 
 
 def differences(recorded: RecordedAnswer, replayed: RecordedAnswer, rules: Rules, pixels: Pixels) -> list[Found]:
-    """Every difference between the recorded answer and that of the replay."""
+    """Every difference between the recorded and the replayed answer."""
     if recorded.status != replayed.status:
         return [Found("status", "", f"{recorded.status} against {replayed.status}: {_start(replayed.body)}")]
     if recorded.content_type != replayed.content_type:
         return [Found("type", "", f"{recorded.content_type or 'none'} against {replayed.content_type or 'none'}")]
+    # The body was not recorded, for example because it was too long: only its size can be compared.
     if recorded.why and recorded.why != "redacted":
         same = recorded.size == replayed.size
         return [] if same else [Found("size", "", f"{recorded.size} bytes against {replayed.size}")]
@@ -101,7 +102,7 @@ class StreamParts:
 
 
 def _values(message: RecordedAnswer, body: bytes, masks: list[JsonPath]) -> Any:
-    """What a body says. Raises ValueError where it says nothing that has parts."""
+    """The value of a body, by its type. Raises ValueError for a body that has no value."""
     kind = message.content_type
     if kind == EVENTS:
         return StreamParts([_masked(part, masks) for part in _events(body)])
@@ -119,7 +120,7 @@ def _masked(value: Any, masks: list[JsonPath]) -> Any:
 
 
 def _events(body: bytes) -> Iterator[Any]:
-    """The data of each event: JSON where it is, else its text."""
+    """The data of each event: the value where it is JSON, else the text."""
     for event in body.decode().replace("\r\n", "\n").split("\n\n"):
         lines = [line.removeprefix("data:").strip() for line in event.split("\n") if line.startswith("data:")]
         if lines:
@@ -144,7 +145,7 @@ def _tensors(body: bytes, head_size: int) -> dict[str, Any]:
 
 
 def _flat(value: Any, path: str, fleeting: bool) -> Iterator[tuple[str, Any]]:
-    """A value by place; lists of numbers are arrays."""
+    """The leaves of a value, by their places. A list of numbers is one leaf, an array."""
     if isinstance(value, dict) and value:
         for key, entry in value.items():
             yield from _flat(entry, f"{path}/{escaped(str(key))}", fleeting)
@@ -164,7 +165,8 @@ def _flat(value: Any, path: str, fleeting: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _embedded(left: dict[str, Any], right: dict[str, Any], rules: Rules, pixels: Pixels) -> list[Found]:
-    """What differs between pictures in base64 at the same place; these places are taken out of both sides."""
+    """The differences between pictures in base64 at the same place. These places are removed from both sides."""
+    # Removed, or the texts would be compared too: two files of one picture may have other bytes.
     noted = []
     for key in [key for key, value in left.items() if isinstance(value, str) and isinstance(right.get(key), str)]:
         if left[key] != right[key] and (mine := embedded(left[key])) and (theirs := embedded(right[key])):

@@ -1,4 +1,4 @@
-"""Pictures inside of JSON: texts in base64, as models answer them, with `data:` in front or without."""
+"""Pictures inside of JSON: texts in base64, with `data:` in front or without."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EmbeddedPicture:
 
 
 def embedded(text: str) -> EmbeddedPicture | None:
-    """The picture that a text is; None where it is something else."""
+    """The picture in a text; None for another text."""
     if len(text) < SHORTEST:
         return None
     named = DATA.match(text)

@@ -1,4 +1,4 @@
-"""What a replay has found so far: differences in groups, latencies on both sides, and the worst pairs."""
+"""The findings of a replay so far: differences in groups, latencies on both sides, and the worst pairs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from panglot.tools.replay.answers import Found
 
 MOST_GROUPS = 500
 WORST = 12
-"""Pairs that are shown."""
+"""The most pairs that are shown."""
 LARGEST_SHOWN = 2 << 20
-"""Bytes of the bodies of a pair that is shown."""
+"""The most bytes of the bodies of a pair that is shown."""
 SHARES = (50, 90, 99)
 STAGE = re.compile(r"([\w.-]+);dur=([\d.]+)")
 SERIOUS = ("unanswered", "status", "type", "parts", "missing key", "new key", "shape", "dtype", "size", "bytes")
-"""Kinds of differences, the worst first; those of numbers follow."""
+"""Kinds of differences, the worst first. Differences of numbers come behind them."""
 
 
 @dataclass
 class DifferenceGroup:
-    """Differences of one kind at one place. `count` is in how many pairs."""
+    """Differences of one kind at one place. `count` is the number of pairs with them."""
 
     kind: str
     place: str
@@ -49,7 +49,7 @@ class Sides:
     recorded: FineHistogram = field(default_factory=FineHistogram)
     replayed: FineHistogram = field(default_factory=FineHistogram)
     stages: dict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0, 0.0]))
-    """By name: the sum of the recorded times, that of the replayed ones, and how many."""
+    """By name: the sum of the recorded times, the sum of the replayed times, and their number."""
 
     def add(self, pair: Pair, answer: RecordedAnswer, took: float) -> None:
         """Note how long the recorded and the replayed answer took, in seconds."""
@@ -83,7 +83,7 @@ def _weight(noted: Found) -> float:
 
 
 class Findings:
-    """Bounded: groups and worst pairs have a limit, whatever a server answers."""
+    """All findings. Their memory is bounded: groups and worst pairs have a limit, whatever a server answers."""
 
     def __init__(self, slower: float = 0.0) -> None:
         self.compared = self.different = self.unanswered = self.skipped = 0
@@ -101,7 +101,7 @@ class Findings:
         self.skipped_why[why] += 1
 
     def add(self, pair: Pair, answer: RecordedAnswer, took: float, noted: list[Found]) -> None:
-        """Note what came of one pair."""
+        """Note the result of one pair."""
         self.compared += 1
         self.withheld.update(pair.request.withheld)
         if any(each.kind == "unanswered" for each in noted):
@@ -127,7 +127,7 @@ class Findings:
             group.gap, group.pair, group.detail = worst.gap, pair.number, worst.detail
 
     def _keep(self, pair: Pair, answer: RecordedAnswer, noted: list[Found]) -> None:
-        """Retain the worst pair of each kind and place, and the worst of these: many of a kind tell nothing new."""
+        """Retain the worst pair of each kind and place, and of these the worst: further ones tell nothing new."""
         if len(pair.answer.body) + len(answer.body) > LARGEST_SHOWN:
             return
         if len(pair.request.body) > LARGEST_SHOWN:

@@ -35,7 +35,7 @@ LAYOUT = (
 
 
 def write(findings: Findings, path: Path, recording: str, target: str) -> None:
-    """Write the page to a file that its owner alone may read, as the recording. Raises StartError."""
+    """Write the page to a file which, like the recording, only its owner may read. Raises StartError."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as output:
@@ -45,7 +45,7 @@ def write(findings: Findings, path: Path, recording: str, target: str) -> None:
 
 
 def render(findings: Findings, recording: str, target: str) -> str:
-    """The whole page. No script in it, and a policy that would allow none."""
+    """The whole page. It has no script, and its policy allows none: answers in it may come from strangers."""
     title = f"{text(Path(recording).name)} replayed"
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
@@ -126,7 +126,7 @@ def _worst(findings: Findings) -> str:
 
 
 def _body(message: RecordedMessage) -> str:
-    """A body as people look at it: pictures as pictures, also those inside of JSON."""
+    """A body for people: pictures are shown as pictures, also inside of JSON."""
     if message.content_type in PICTURES:
         return _picture(message.content_type, message.body, "the body")
     if not message.body:

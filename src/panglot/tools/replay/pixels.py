@@ -1,4 +1,4 @@
-"""Pictures as arrays, decoded by a process of its own: pictures are strangers', and no tool loads an image library."""
+"""Pictures as arrays. A further process decodes them: they may be hostile, and no tool loads an image library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADER = struct.Struct("<IIII")
 
 
 class Pixels:
-    """The decoder, started when it is first needed. A context manager. `problem` says why nothing was decoded."""
+    """The decoder, a context manager. It starts when it is first needed. `problem` tells why a picture failed."""
 
     def __init__(self, python: str = sys.executable) -> None:
         self._python = python
@@ -51,6 +51,7 @@ class Pixels:
                 return arrays.of_bytes("u1", (height, width, channels), content)
             self.problem = content.decode(errors="replace")
             return None
+        # Out of step or dead: the next picture gets a new process.
         self.problem = "the decoder died of it"
         self.__exit__(None, None, None)
         self._process = None

@@ -1,6 +1,7 @@
-"""Sending the requests of a recording, at the recorded pace, faster, or as fast as some connections can.
+"""Sends the requests of a recording: at the recorded pace, faster, or as fast as some connections can.
 
-Memory does not grow with the recording: a window of pairs is ahead, and each pair is dropped once it is compared.
+Memory does not grow with the recording. Only a window of pairs is read ahead, and each pair is dropped after its
+comparison.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from panglot.recording.recording import Pair, RecordedAnswer, request_bytes
 PIECE = 64 << 10
 WINDOW_PAIRS = 256
 WINDOW_BYTES = 64 << 20
-"""How far ahead pairs are read: they lie in the file by their end, and are sent by their beginning."""
+"""How far ahead pairs are read. They are in the file in the order of their ends, and are sent by their beginnings."""
 MOST_AT_PACE = 256
 """Connections that a replay at a pace may use."""
 LARGEST_ANSWER = 1 << 30
@@ -30,7 +31,7 @@ clock = time.perf_counter
 
 @dataclass(frozen=True)
 class ReplayPace:
-    """`connections` above 0: as fast as so many can; else the recorded pace, `speed` times as fast."""
+    """The pace of a replay. `connections` above 0: as fast as so many can; else `speed` times the recorded pace."""
 
     speed: float = 1.0
     connections: int = 0
@@ -54,7 +55,7 @@ def by_beginning(pairs: Iterator[Pair]) -> Iterator[Pair]:
 
 
 class Sender:
-    """One replay. `report` is called with each pair, the answer to it, and how long that took, in seconds."""
+    """One replay. `report` gets each pair, the answer, its time in seconds, and a problem in place of an answer."""
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class Sender:
         tasks: set[asyncio.Task[None]] = set()
         start, first = clock(), None
         ordered = by_beginning(pairs)
+        # On a thread: reading ahead may decompress many megabytes, while answers come.
         while (pair := await asyncio.to_thread(next, ordered, None)) is not None:
             if not pace.connections:
                 first = pair.at if first is None else first
@@ -97,12 +99,13 @@ class Sender:
         try:
             async with asyncio.timeout(self.pace.timeout):
                 if connection is not None:
-                    # A server may have closed an idle connection; then nothing of an answer has come.
+                    # The server may have closed the idle connection meanwhile: then the request goes out once more.
                     with contextlib.suppress(NoAnswer):
                         self._done(pair, connection, await connection.ask(request, pair.request.method), began)
                         return
                     connection.close()
                 connection = await _Connection.open(self.address, self._tls)
+                # Again: the time to open the connection is no part of the latency.
                 began = clock()
                 self._done(pair, connection, await connection.ask(request, pair.request.method), began)
         except (OSError, TimeoutError, ValueError, NoAnswer) as error:
@@ -141,7 +144,7 @@ class _Connection:
         self._writer.close()
 
     async def ask(self, request: bytes, method: str) -> RecordedAnswer:
-        """Raises NoAnswer, or OSError where an answer breaks off or is no HTTP."""
+        """Send a request and read its answer. Raises NoAnswer, or OSError where the answer breaks off or is no HTTP."""
         messages = MessageReader(False, lambda head: answer_framing(head, method))
         final: MessageHead | None = None
         body: list[bytes] = []

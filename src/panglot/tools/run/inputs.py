@@ -23,12 +23,12 @@ from panglot.terminal.text import brief
 LONGEST_SHOWN = 200
 LINES = (".jsonl", ".ndjson")
 SOURCE = (".py", ".pyc", ".toml", ".md")
-"""Files of a package's folder that are no inputs when the folder is given."""
+"""Endings of files that are no inputs, where a whole folder is given."""
 
 
 @dataclass(frozen=True)
 class UnreadableInput:
-    """An input that cannot be read, and why."""
+    """An input that cannot be read, and the reason."""
 
     name: str
     problem: str
@@ -46,7 +46,7 @@ Input = Given | UnreadableInput
 
 
 def own_example(about: About, folder: Path | None) -> OwnExample:
-    """The request that a package itself shows. Raises StartError where there is none that can be sent."""
+    """The example of a package or a server. Raises StartError where there is none that can be sent."""
     request = known_example(about, folder, math.inf)
     if request is None:
         fix = f"name files, folders, globs or JSON such as '{{\"x\": 1}}'; or {how_to(about)}"
@@ -60,7 +60,7 @@ def request_for(about: About, entry: Given | OwnExample) -> ClientRequest:
 
 
 def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
-    """The inputs in the order given. Raises StartError when there is none, or a path is not there."""
+    """The inputs in their order. Raises StartError when there is none, or a path does not exist."""
     if not words:
         raise StartError(
             "no inputs", fix="name files, folders or globs, JSON such as '{\"x\": 1}', or - for lines of it"
@@ -76,7 +76,7 @@ def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
     if word == "-":
         yield from _lines("-", stdin.read())
         return
-    # Those of pathlib raise OSError for a text that is too long for a name of a file.
+    # Not `Path.exists`, which raises OSError for a text that is too long for a name of a file. JSON often is.
     path = Path(word)
     if not os.path.exists(word) and _looks_like_json(word):
         yield _value(name, word)
@@ -92,7 +92,7 @@ def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
 
 
 def _looks_like_json(word: str) -> bool:
-    """Whether it begins as an object or a list does, or is any other JSON value: a number, true, "text"."""
+    """Whether a word begins like an object or a list, or is another JSON value: a number, true, "text"."""
     if word.lstrip()[:1] in ("{", "["):
         return True
     try:
@@ -130,6 +130,7 @@ def _file(path: Path) -> Iterator[Input]:
         elif path.suffix in LINES:
             yield from _lines(str(path), path.read_text(encoding="utf-8"))
         else:
+            # Opened only to see that it can be read: the request reads it when it is sent.
             with path.open("rb"):
                 yield Given(str(path), file=path)
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""A package run without a server: the engine alone, with one call at a time or several."""
+"""Runs a package without a server: by the engine alone, with one call at a time or several."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from panglot_worker.line.description import Description
 
 WORKER_STOP = 2.0
 PASSING = ("back_off", "queue_full", "queue_timeout")
-"""Codes of faults that pass by themselves."""
+"""Codes of faults after which a call may be submitted again."""
 PAUSE = 0.1
 RESULTS = "application/json, application/x-ndjson, */*"
 
 
 @dataclass(frozen=True)
 class OfflineReply:
-    """An answer. `times` are microseconds by stage; `error` says why the script failed, `traceback` where."""
+    """An answer. `times` are microseconds by stage. Where the script failed, `error` and `traceback` are its own."""
 
     status: int
     content_type: str
@@ -75,7 +75,7 @@ class QuietEngine(LocalEngine):
 
 
 class Offline:
-    """A loaded package. `path` is its first route, `api` what its worker says about it."""
+    """A loaded package. `path` is its first route, `api` the worker's description of it."""
 
     def __init__(self, package: Package, settings: Settings, engine: LocalEngine) -> None:
         self.package = package
@@ -92,7 +92,7 @@ class Offline:
         return cast(Description, self.engine.description.get("api") or {})
 
     async def send(self, request: ClientRequest, accept: str = RESULTS) -> OfflineReply:
-        """Run one request through the package. Failures are replies; raises OSError when an input cannot be read."""
+        """Run one request through the package. A failure is a reply too. Raises OSError for an unreadable input."""
         content_type, body = request.encoded()
         self.sent += 1
         call = Waiting(f"run-{self.sent}".encode())
@@ -119,6 +119,7 @@ class Offline:
 
     def _route(self, path: str) -> tuple[bytes, bytes]:
         """The route that the worker gets for a path, and the free segments of the path."""
+        # Routes without free segments first: a free segment matches their paths too.
         for route in sorted(self.contract.routes, key=lambda route: route.is_free):
             values = template(route.path, self.contract.fold_case).match(path.encode())
             if values is not None:
@@ -126,7 +127,8 @@ class Offline:
         return self.contract.routes[0].worker_route.encode(), b""
 
     def _explained(self, answer: OfflineReply, call: Call) -> OfflineReply:
-        """The reply with the error and traceback that the engine stored, where the answer has none."""
+        """The reply, with the error and traceback that the engine has stored, where the reply has none."""
+        # From the latest on. The trouble of a worker that died has no request id.
         name = call.request_id.decode()
         for trouble in reversed(self.engine.troubles):
             died = answer.code == "worker_died" and not trouble.request_id
@@ -136,7 +138,7 @@ class Offline:
 
 
 class Waiting(Call):
-    """A call, and a future of its answer. The chunks of a stream are joined."""
+    """A call with a future for its answer. The chunks of a stream are joined."""
 
     __slots__ = ("answer", "begun")
 
@@ -148,7 +150,7 @@ class Waiting(Call):
 
     def reply(self, reply: wire.Reply) -> None:
         """Set the answer once it is complete, or store a chunk of it."""
-        # A run that was stopped has cancelled the future, and its answer may still come.
+        # The answer may come after the end of a run that was stopped, which has cancelled the future.
         if self.answer.done():
             return
         if reply.flags & wire.ERROR:
@@ -179,7 +181,7 @@ def _refused(fault: Fault) -> OfflineReply:
 async def offline(package: Package, settings: Settings) -> AsyncIterator[Offline]:
     """The package, loaded. Raises LoadError when its script does not load.
 
-    Settings mean what they mean for a server; `dev` is on, so that failures say why.
+    Settings have the same meaning as for a server. `dev` is on, so that failures have a traceback.
     """
     if settings.install:
         from panglot.packages import install

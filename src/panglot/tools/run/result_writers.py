@@ -126,7 +126,7 @@ def _number(value: float | None) -> str:
 
 
 def summary(results: Sequence[RunResult], total: int, seconds: float) -> str:
-    """One line: how many, how fast, where the time went."""
+    """One line with the number of inputs and failures, and with the times of the answers."""
     good = [result for result in results if not result.failed]
     words = [f"{len(good)} of {total} answered in {seconds:.1f} s"]
     failed = len(results) - len(good)

@@ -30,12 +30,12 @@ class RunPlan:
     concurrency: int = 1
     field: str = ""
     record: bool = False
-    """Whether the value of every stage is wanted."""
+    """Whether results have the values of all stages."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of one input. Times are milliseconds, the median of its runs."""
+    """The result of one input. Times are milliseconds, the median of its runs."""
 
     name: str
     status: int = 0
@@ -64,6 +64,7 @@ async def run(
 
     Raises LoadError when the package does not load.
     """
+    # By a handler, not by KeyboardInterrupt: the workers are closed in order before this returns.
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stopping.set)
     load = asyncio.ensure_future(_all(package, settings, inputs, plan, report, loaded))
@@ -96,7 +97,7 @@ async def _all(
             for entry in entries:
                 waiting.append(asyncio.ensure_future(_one(running, about, entry, plan)))
                 if len(waiting) >= plan.concurrency:
-                    # Taken off the list only afterwards: where this is cancelled, `finally` still cancels the task.
+                    # Removed from the list only behind the `await`: if that is cancelled, `finally` cancels the task.
                     report(await waiting[0])
                     del waiting[0]
             while waiting:
@@ -154,7 +155,7 @@ def _medians(replies: list[OfflineReply]) -> dict[str, float]:
 
 
 def arrays(results: Sequence[RunResult]) -> tuple[dict[str, Any], list[str]]:
-    """The final values of all results by key, for `--save`, and the keys of those that are no arrays.
+    """The final values of all results by key, for `--save`, and the keys of values that are no arrays.
 
     A key is `prob`, or `cat.png/prob` when there are several inputs.
     """

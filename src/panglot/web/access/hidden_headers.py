@@ -1,4 +1,4 @@
-"""The parts of a request's headers that are for this server alone: no script gets them, over any protocol."""
+"""The parts of a request's headers that are for this server alone: no script gets them, whatever the protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Credentials:
         # Of keys only digests are known: whatever looks like a secret is taken for one.
         known += [SECRET.pattern] if has_keys else []
         words = b"|".join(known)
-        # Bounded on both sides: a short token must not take away whatever has its letters somewhere.
+        # Bounded on both sides: a short token must not remove every header that has its letters somewhere.
         self._own = re.compile(rb"(?<![^\s,;:=\"'])(?:" + words + rb")(?![^\s,;\"'])") if known else None
 
     def without(

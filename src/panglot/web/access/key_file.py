@@ -19,10 +19,10 @@ from panglot.settings import suggestion
 TABLE = "key"
 INFER, JOBS, METRICS, PAGES, ADMIN = "infer", "jobs", "metrics", "pages", "admin"
 RIGHTS = (INFER, JOBS, METRICS, PAGES, ADMIN)
-"""What a key may be good for, as the file calls it."""
+"""The rights that a key may have, as the file calls them."""
 PREFIX = "pgk-"
 SECRET = re.compile(rb"pgk-[A-Za-z0-9_-]{43}")
-"""What a secret looks like: 256 random bits, behind letters by which a search for leaked secrets finds it."""
+"""What a secret looks like: 256 random bits behind a prefix, by which a search for leaked secrets finds it."""
 DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 HEADING = re.compile(r"^[ \t]*\[\[[ \t]*key[ \t]*\]\]", re.MULTILINE)
@@ -139,6 +139,7 @@ def _key(entry: Mapping[str, Any]) -> Key:
         if name not in entry:
             raise BadEntry(f"it has no {name}", "`panglot key new NAME` writes a whole entry")
     known = {name: READERS[name](value) for name, value in entry.items()}
+    # The file calls it the secret, although it has only the digest of one.
     known["digest"] = known.pop("secret")
     if "burst" in known and "rate" not in known:
         raise BadEntry("a burst means nothing without a rate", "rate = 10")

@@ -22,10 +22,10 @@ class RememberedKey:
     def holder(
         self, access: str, authorization: bytes, forms: tuple[TokenForm, ...], headers: Headers
     ) -> KeyHolder | None:
-        """The client whose key a call shows, whatever that key is good for."""
+        """The client that has the key which a call shows, whatever the key opens; None without one."""
         # The access and the forms too: what is a secret on one route may be none on another.
         shown = (access, authorization, forms)
-        # Another key of this holder, or none, may have another secret: the file of keys has changed.
+        # A changed file gives the holder another key, or none: the remembered secret may be wrong now.
         if self._holder is not None and self._shown == shown and self._holder.key is self._key:
             return self._holder
         holder = self._access.holder(access, authorization, forms, headers)

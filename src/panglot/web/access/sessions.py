@@ -32,7 +32,7 @@ class Sessions:
     token: bytes
     keys: Keys | None = None
     secret: bytes = b""
-    """What signs in place of the token, where there are only keys."""
+    """Signs the cookies where there is no token, only keys."""
 
     @property
     def name(self) -> str:
@@ -44,12 +44,13 @@ class Sessions:
         return self.token or self.secret
 
     def begin(self, secure: bool, holder: KeyHolder | None = None) -> str:
-        """What sets the cookie, as the value of Set-Cookie."""
+        """The value of Set-Cookie that gives a browser the cookie."""
         until = b"%d" % (time.time() + LIFE)
         value = f"{until.decode()}.{self._sign(until, holder)}"
         return self._cookie(value if holder is None else f"{value}.{holder.name}", LIFE, secure)
 
     def end(self, secure: bool) -> str:
+        """The value of Set-Cookie that takes it away."""
         return self._cookie("", 0, secure)
 
     def _cookie(self, value: str, life: int, secure: bool) -> str:

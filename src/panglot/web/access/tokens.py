@@ -64,8 +64,8 @@ class Access:
     def refuses(self, access: str, authorization: bytes) -> bool:
         """Whether a request to a route of this access lacks its token; a key is no token.
 
-        Pages for whoever runs the server also take it as the password of HTTP Basic, though nobody is asked for that:
-        browsers would put a window of their own before our pages.
+        Pages for operators also take it as the password of HTTP Basic. No answer asks for that: browsers would show a
+        window of their own in front of our pages.
         """
         if (not self.token and self.keys is None and access not in (METRICS, CONTROL)) or access == PUBLIC:
             return False
@@ -74,7 +74,7 @@ class Access:
     def refuses_all(
         self, access: str, authorization: bytes, forms: Iterable[TokenForm], line: RequestLine, headers: Headers
     ) -> bool:
-        """Whether a request lacks the token of its route, where its platform's clients carry it in further forms."""
+        """Whether a request lacks the token of its route, also in the further forms of its platform's clients."""
         if not self.refuses(access, authorization):
             return False
         return not any(self._opens(access, form.shown(self.token, line, headers)) for form in forms)
@@ -82,7 +82,7 @@ class Access:
     def holder(
         self, access: str, authorization: bytes, forms: Iterable[TokenForm] = (), headers: Headers = ()
     ) -> KeyHolder | None:
-        """The client whose key a request shows, whatever that key is good for."""
+        """The client that has the key which a request shows, whatever the key opens; None without one."""
         if self.keys is None:
             return None
         for secret in self._secrets(access, authorization, forms, headers):
@@ -118,6 +118,7 @@ class Access:
         return hmac.compare_digest(given, self.token)
 
     def knows(self, host: bytes) -> bool:
+        """Whether the server answers to this Host header."""
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
 
 

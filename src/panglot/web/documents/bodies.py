@@ -1,4 +1,4 @@
-"""What a script takes and gives, in the words of OpenAPI 3.0."""
+"""The bodies that a script takes and gives, in the words of OpenAPI 3.0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BINARY = {"type": "string", "format": "binary"}
 
 
 def request_content(api: Object) -> Object:
-    """The bodies the script takes, by media type: what its hints say, else what its example shows, else anything."""
+    """The bodies the script takes, by media type: from its hints, else from its example, else anything."""
     schema = portable(sendable(api.get("request_schema"), {}))
     example: Object = sendable(api.get("example"), None) or {}
     kind = example.get("kind")

@@ -25,6 +25,7 @@ LOCAL, SHARED = "#/$defs/", "#/components/schemas/"
 
 def portable(schema: Object) -> Object:
     """A JSON Schema in the words of OpenAPI 3.0, which has no type `null` and wants `items` in every array."""
+    # 3.0 ignores all words beside a reference.
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if schema.get("type") == "null":
@@ -34,6 +35,7 @@ def portable(schema: Object) -> Object:
     result = {key: value for key, value in _reworded(schema).items() if key in WORDS and value is not None}
     if result.get("type") == "array":
         result.setdefault("items", {})
+    # Without a format many tools take 32 bits.
     if result.get("type") == "integer":
         result.setdefault("format", "int64")
     result |= {key: portable(result[key]) for key in INSIDE if isinstance(result.get(key), dict)}
@@ -44,7 +46,7 @@ def portable(schema: Object) -> Object:
 
 
 def _reworded(schema: Object) -> Object:
-    """The schema with the words that were called otherwise in 3.0."""
+    """The schema in the words of 3.0, where 3.0 has other words for the same."""
     result = dict(schema)
     if "const" in result:
         result["enum"] = [result["const"]]
@@ -54,6 +56,7 @@ def _reworded(schema: Object) -> Object:
         result["items"] = any_of(
             [each for at, each in enumerate(result["prefixItems"]) if each not in result["prefixItems"][:at]]
         )
+    # In 3.0 these words are flags beside the bound. By `type`, because a bool is an `int` too.
     for word, bound in EXCLUSIVE.items():
         if type(result.get(word)) in (int, float):
             result |= {bound: result[word], word: True}
@@ -65,7 +68,7 @@ def any_of(schemas: list[Object]) -> Object:
 
 
 def _alternatives(schema: Object) -> Object:
-    """A schema that may be any of several, and null where it is nullable, with all that is said besides."""
+    """A schema with alternatives, null among them where it is nullable, and with all its other words."""
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     options = [portable(option) for option in schema["anyOf"] if option.get("type") != "null"]
     if len(options) < len(schema["anyOf"]):
@@ -74,6 +77,7 @@ def _alternatives(schema: Object) -> Object:
         return {"enum": [None], **rest}
     if len(options) > 1:
         return {**rest, "anyOf": options}
+    # A reference stands in a list of its own, because all words beside it would be ignored.
     return {"allOf": options, **rest} if "$ref" in options[0] and rest else {**options[0], **rest}
 
 

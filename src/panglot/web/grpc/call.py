@@ -50,7 +50,7 @@ class RpcCall(Call):
         self.holder: KeyHolder | None = None
         """The client, where it came with a key."""
         self.counted_for: KeyHolder | None = None
-        """The same, as long as this counts among the requests that its key has at once."""
+        """The same until `release`: so long the key counts this among its open requests."""
 
     def count_for(self, holder: KeyHolder, path: str) -> None:
         """Count this for the key of its client, until its body is released. Raises RpcError: the key refuses it."""
@@ -165,10 +165,11 @@ def begin(front: Front, about: InferCall, message: ReceivedMessage, on_answer: O
 
 
 def own(call: RpcCall, about: InferCall, message: ReceivedMessage) -> None:
-    """Have a call own its message, and count for the key it came with. Raises RpcError: then it does neither."""
+    """Have a call own its message, and count for its key. Raises RpcError: then it does neither."""
     if about.holder is None:
         call.take_over(message)
         return
+    # The key first: taking the message over cannot be undone.
     call.count_for(about.holder, about.path)
     try:
         call.take_over(message)

@@ -197,6 +197,7 @@ def _message(package: str, name: str, fields: tuple[str, ...]) -> bytes:
         if words[0] == "map":
             entry = "".join(word.title() for word in title.split("_")) + "Entry"
             pair = _field("key", 1, "string", "", OPTIONAL) + _field("value", 2, kind, package, OPTIONAL)
+            # Field 7 holds the options of the type: its field 7 says that this is the entry of a map.
             inner.append(message(3, text(1, entry) + pair + message(7, number(7, 1))))
             kind, words = f"{name}.{entry}", ["repeated"]
         parts.append(_field(title, int(at), kind, package, REPEATED if words[0] == "repeated" else OPTIONAL))

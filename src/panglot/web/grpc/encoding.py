@@ -26,6 +26,7 @@ def plain(encoding: bytes, body: wire.Buffer) -> bytes:
     if not encoding:
         return bytes(body)
     raw = beginning(encoding, body)
+    # As much as was asked for: there may be more.
     if len(raw) == NAMES:
         raise RpcError(RESOURCE_EXHAUSTED, f"a message to this method has at most {NAMES} bytes")
     return raw

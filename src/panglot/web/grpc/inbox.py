@@ -159,13 +159,13 @@ class Inbox:
 
     @property
     def model(self) -> Model | None:
-        """The model that the message which is coming is for, once that is known."""
+        """The model of the message that is coming; None while it is not known."""
         return self._part.model if self._part is not None else None
 
     # Taking
 
     def take(self) -> ReceivedMessage | None:
-        """The next message that has come whole. It stays ours to release, until the next one is taken or we close.
+        """The next message that has come whole. The inbox owns it until it gives out the next one, or closes.
 
         Raises RpcError where what comes behind it is no message.
         """

@@ -1,4 +1,4 @@
-"""Messages of gRPC that the front itself reads and writes. Those with tensors it passes on unread."""
+"""Messages of gRPC that the front itself reads and writes. It passes on messages with tensors unread."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Addressed(NamedTuple):
 def small_fields(body: wire.Buffer) -> Iterator[tuple[int, int, Any]]:
     """The fields of a message that the front itself answers: number, wire type, content. Raises ValueError.
 
-    Such messages have a few fields. One of thousands of tiny ones would keep the loop from everybody else.
+    Such messages have a few fields. One with thousands of tiny fields would keep the loop from all other clients.
     """
     try:
         for count, field in enumerate(fields_of(memoryview(body))):
@@ -64,6 +64,7 @@ def small_fields(body: wire.Buffer) -> Iterator[tuple[int, int, Any]]:
 def named(body: wire.Buffer) -> Named:
     """Fields 1 and 2 of a message, which in all of them are the model's name and version. Raises ValueError."""
     said = {1: "", 2: ""}
+    # A later field of the same number wins, here and below: so protobuf wants it.
     for field, kind, content in small_fields(body):
         if kind == LENGTH and field in said:
             said[field] = str(content, "utf-8")
@@ -85,7 +86,7 @@ def leading_name(first: wire.Buffer) -> Named | None:
 
 
 def addressed(body: wire.Buffer, is_cut: bool = False) -> Addressed:
-    """What an inference says of itself in its first bytes: however large it is, no more of it is looked at.
+    """The model and the id in the first bytes of an inference: however large it is, the rest is not looked at.
 
     Raises ValueError where these are no message, unless the message is known to be cut off after them.
     """
@@ -143,6 +144,7 @@ def keys(field: int, body: bytes) -> list[str]:
 
 
 def number(field: int, value: int) -> bytes:
+    """A field with a number. Without bytes for 0, which is what a missing field means."""
     return put(field << 3) + put(value) if value else b""
 
 

@@ -1,4 +1,4 @@
-"""What the front itself answers over gRPC: every call but inference. Each declares who may make it."""
+"""The calls of gRPC that the front itself answers: all but inference. Each declares who may make it."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ async def _unload(front: Front, body: bytes) -> bytes:
 def _asked_for(body: bytes) -> str:
     """The model that a repository call names, in field 2. Raises NotChanged where it sends a configuration along."""
     repository.check_parameters(messages.keys(3, body))
+    # `named` calls field 2 the version; in these messages it is the model.
     return named(body).version
 
 

@@ -81,6 +81,7 @@ def _one_answer(call: RpcCall, on_answer: OnAnswer) -> OnAnswer:
 
     def pass_on(code: int, sentence: str, message: wire.Buffer, more: bool) -> None:
         if more:
+            # First: a cancelled call gets no further part.
             call.cancel()
             on_answer(INTERNAL, IN_PARTS, b"", False)
         else:
@@ -90,7 +91,7 @@ def _one_answer(call: RpcCall, on_answer: OnAnswer) -> OnAnswer:
 
 
 class StreamedAnswer:
-    """A call whose answers are sent as they come, at the pace its client reads. It has one message at a time."""
+    """A call with many answers, which are sent as its client reads them. One message of the client runs at a time."""
 
     def __init__(self, front: Front, route: RpcRoute, open_calls: set[RpcCall], stream: BidiCall) -> None:
         self.front = front
@@ -136,6 +137,7 @@ class StreamedAnswer:
             await self._write()
         finally:
             self.open_calls.discard(call)
+            # Its client has disconnected or reads too slowly, or a part was a failure.
             if not call.is_over:
                 call.cancel()
 
@@ -153,6 +155,7 @@ class StreamedAnswer:
 
     async def _write(self) -> None:
         while True:
+            # A failure at the end comes behind the parts that wait. An earlier one takes their place.
             while self._messages and (self._failure is None or self._has_ended):
                 message = self._messages.popleft()
                 await self.stream.write(message)

@@ -116,7 +116,7 @@ class ReceivedMessage:
             self.fill_whole(unfolded)
 
     def addressed(self) -> Addressed:
-        """What it says of itself, if it is an inference. Raises RpcError."""
+        """The model and the id that it names, if it is an inference. Raises RpcError."""
         if self._addressed is None:
             try:
                 if self.encoding:
@@ -153,7 +153,7 @@ class ReceivedMessage:
             self._buffer.release()
             self._buffer = None
 
-    # The last net: a message that everybody has forgotten costs neither memory nor quota.
+    # The last net: a message that no owner released costs neither memory nor quota.
     __del__ = release
 
     def release_quota(self) -> None:

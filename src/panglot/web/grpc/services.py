@@ -1,4 +1,4 @@
-"""What answers each call of gRPC. HTTP/2 finds a service here and runs it."""
+"""The services that answer calls of gRPC. HTTP/2 finds a service here and runs it."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class Services:
             self._known[name] = Service(method.access, answer, is_public=method.access == PUBLIC)
 
     def find(self, method: str, authorization: bytes, remembered: RememberedKey) -> tuple[Service, KeyHolder | None]:
-        """What answers a call, given its name and the token or key it came with; and who has that key. Raises RpcError.
+        """The service for a call, by its name and its token or key, and the client that has the key. Raises RpcError.
 
-        `remembered` is the key of its connection.
+        `remembered` is the key that the connection showed last.
         Calls that infer are counted for their key when their message has come, which names the model; others here.
         """
         service = self._known.get(method) or self._native(method)
@@ -95,6 +95,7 @@ class Services:
         """
         forms, headers = self._token_forms(wanted.path), [(b"authorization", authorization)]
         line = RequestLine(b"POST", wanted.path.encode())
+        # Not the authorization: `find` has refused it as a plain token. A form may still find a token in it.
         if not self.front.access.refuses_all(wanted.access, b"", forms, line, headers):
             return None
         holder = remembered.holder(wanted.access, authorization, forms, headers)
@@ -103,6 +104,7 @@ class Services:
         fault = holder.refusal(wanted)
         if fault is not None:
             raise refused(fault)
+        # A call that infers is counted once its message names the model (`RpcCall.count_for`).
         if not infers:
             holder.take_short()
         return holder
@@ -112,7 +114,7 @@ class Services:
         return route.models.first.model.contract.token_forms if route is not None else ()
 
     def check_model(self, method: str, holder: KeyHolder, body: bytes) -> None:
-        """Hold the model that a call is about against the key it came with. Raises RpcError."""
+        """Check whether the key of a call reaches the model that the call is about. Raises RpcError."""
         if method in ABOUT_MODEL:
             name = watched_service(body)
             fault = holder.forbids_model(name) if name else None
@@ -148,7 +150,7 @@ class Services:
             raise UNREADABLE.error() from None
 
     def _refused(self, path: str, fault: Fault) -> RpcError:
-        """A fault as the service of a dialect words it, or as we do."""
+        """A fault in the words of the dialect that has this service, else in our own."""
         route = self.front.paths.rpc_routes.get(path)
         write = route.service.error if route is not None else None
         return RpcError(*write(fault)) if write is not None else refused(fault)

@@ -30,7 +30,7 @@ class RpcError(Exception):
 class Refusal(NamedTuple):
     """A way to refuse calls that is written once.
 
-    It is no exception: one that is kept and raised time and again keeps the frames of everybody it was raised for.
+    It is no exception: one exception that is raised again and again would keep the frames of every call it ended.
     """
 
     code: int

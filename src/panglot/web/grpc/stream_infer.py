@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from panglot.web.http2.bidi_call import BidiCall
 
 MOST_OPEN = 64
-"""Inferences of one stream at once, answers that wait to be read counted too; those behind are not read."""
+"""Inferences of one stream at once, with those whose answers wait to be read. Further messages wait unread."""
 BACKLOG = 8 * 1024 * 1024
 """Bytes of answers in parts that may wait for a client to read them, where their worker cannot be slowed down."""
 HOLD_FROM = 1024 * 1024

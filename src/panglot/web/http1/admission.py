@@ -1,4 +1,4 @@
-"""What is refused before a request's body is read: a request without a token, or with a body that is too large."""
+"""Refusals by the head of a request, before its body is read: no token, no right, or a body that is too large."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_old_version(version: str, head: RequestHead) -> int:
 
 
 def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> None:
-    """Refuse what can be refused of a request to the script now that its head is complete. Raises RequestRefused."""
+    """Refuse a request to the script by its head alone, or count it for its key. Raises RequestRefused."""
     route, quota, length = exchange.route, exchange.quota, head.content_length
     if head.given_timeout and not MILLISECONDS.fullmatch(head.given_timeout):
         raise RequestRefused(BAD_TIMEOUT, "timeout")
@@ -46,7 +46,7 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
 
 
 def lacks_memory(quota: ByteQuota, length: int) -> bool:
-    """Whether a body has no room, by the length that its head gives.
+    """Whether there is no space for a body, by the length that its head gives.
 
     Only an early look: `take` counts the bytes as they come, and decides.
     """
@@ -63,7 +63,7 @@ def lacks_token(front: Front, head: RequestHead, method: bytes, exchange: Exchan
 
 
 def shown_key(front: Front, head: RequestHead, exchange: Exchange) -> KeyHolder | None:
-    """The client whose key a request carries in its headers."""
+    """The client that has the key in the headers of a request; None without one."""
     forms = exchange.model.contract.token_forms
     return front.access.holder(exchange.route.access, head.authorization, forms, head.headers)
 

@@ -1,4 +1,4 @@
-"""The head of an answer, as bytes: its status, its content type, what a script says besides, and the times."""
+"""The head of an answer as bytes: status, content type, the header lines of the script, and the times."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from panglot.engine.call import Step
 KNOWN_BEGINNINGS = 256
 """How many beginnings of answers are remembered."""
 LONGEST_LINE = 8192
+"""Bytes of the longest header line, or content type, that a script may give."""
 STATUS_LINES = {
     status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
     for status in range(100, 600)
@@ -32,17 +33,17 @@ OURS = frozenset((
 LINES = re.compile(
     rb"(?:(?!(?i:%s):)[!#$%%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*(?:\0(?!$)|$))+" % b"|".join(sorted(OURS))
 )
-"""Lines of which each is a header that a script may give: most answers are found right by one look."""
+"""Header lines that a script may give, with NUL between them: one match accepts nearly every answer."""
 
 
 class BadHead(Exception):
-    """The head that a worker gives an answer cannot be sent: it would end too early, or belie the answer."""
+    """The head of a worker's answer cannot be sent: it would end too early, or contradict the answer."""
 
 
 def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -> bytes:
-    """Status line, content type and the script's own header lines. What comes before them is remembered in `known`.
+    """Status line, content type and the script's own header lines. The part before these lines is kept in `known`.
 
-    Raises BadHead for an interim status, what is no content type, and a line that is no header or the server's own.
+    Raises BadHead for an interim status, a wrong content type, and a line that is no header or the server's to set.
     """
     begun = known.get((status, head))
     if begun is not None:
@@ -70,7 +71,7 @@ def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -
 def _checked_lines(lines: bytes) -> bytes:
     """Header lines with NUL between them, as they are sent."""
     if len(lines) > LONGEST_LINE or LINES.fullmatch(lines) is None:
-        # One of them is wrong, or they are many.
+        # One of them is wrong, or they are long only together: each decides for itself.
         for line in lines.split(b"\0"):
             _checked(line)
     return lines.replace(b"\0", b"\r\n") + b"\r\n"

@@ -117,7 +117,7 @@ class AnswerQueue:
         self._next(exchange.keep_alive)
 
     def cycle_finished(self) -> None:
-        """The same after an answer of the ASGI app."""
+        """Go on after an answer of the ASGI app."""
         cycle = self.current
         # A lost connection has no current request, and this queue has let go of the connection.
         if isinstance(cycle, RequestResponseCycle):

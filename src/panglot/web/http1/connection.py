@@ -4,8 +4,8 @@
     answer_queue     whole requests -> answers, in order         pace     limits on time, swept by the server
     exchange         one request to the script, its answer       head, admission, head_cache   the head of a request
 
-Requests to the script never touch ASGI. uvicorn's cycle runs the ASGI app for all others; nothing of uvicorn's protocol
-is used, which does much for every connection that only its own requests need.
+Requests to the script never touch ASGI. uvicorn's cycle runs the ASGI app for all others. uvicorn's own protocol is not
+used: for every connection it does work that only requests to the ASGI app need.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class HttpConnection:
         """Whether the client has sent its last byte."""
         self.delivered = 0
         self.delivered_at = self.reader.since
-        """How many bytes have reached the client, and when we last saw that more had, or that none were missing."""
+        """Bytes that have reached the client, and when we last saw this number change, or nothing left to send."""
 
     def connection_made(self, transport: Any) -> None:
         """Begin a connection, which the quota may count, or take as a reserved one."""
@@ -163,10 +163,10 @@ class HttpConnection:
             self.transport.close()
 
     def eof_received(self) -> bool:
-        """Answer what has come whole, if a client that sends no more still listens. TLS has no such state.
+        """Keep the connection open, if there is something to answer: a client that sends no more may still listen.
 
-        A client that stops sending while its stream is under way counts as disconnected:
-        only the next chunk would tell.
+        TLS has no such state. A client that stops sending during a streamed answer counts as disconnected: nothing
+        would show whether it listens before the next chunk is written.
         """
         exchange = self.answers.current_exchange
         if self.answers.current is None or self.scheme == "https" or (exchange is not None and exchange.started):
@@ -238,7 +238,7 @@ class HttpConnection:
         return any(isinstance(request, Exchange) and request.model.engine is model.engine for request in requests)
 
     def open_requests(self) -> int:
-        """How many requests have begun to arrive and have not been answered and read."""
+        """How many requests have begun to arrive, and have no answer or one that the client has not read yet."""
         reader, answers = self.reader, self.answers
         arriving = reader.phase == BODY or (reader.phase == HEADERS and reader.begun)
         return len(answers.waiting) + (answers.current is not None or self.unsent > 0) + arriving
@@ -255,7 +255,7 @@ class HttpConnection:
 
 
 class ConnectionCallbacks(NamedTuple):
-    """A buffered protocol in the eyes of uvloop, which does not take the subclass of a streaming one for one.
+    """A buffered protocol for uvloop: an object with `get_buffer` that is no `asyncio.Protocol`.
 
     A tuple, because uvloop looks these up once and then calls the reader and the connection directly.
     """

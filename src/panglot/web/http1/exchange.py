@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from panglot.web.http1.connection import HttpConnection
 
 JOIN_BELOW = 65536
+"""Below so many bytes a body is copied behind its head: one buffer is cheaper to send than two."""
 STREAM_BACKLOG = 8 * 1024 * 1024
 """A stream is cut off if more than this many bytes wait for the client to read them when the next part comes."""
 
@@ -76,7 +77,7 @@ class Exchange(Call):
         self.holder: KeyHolder | None = None
         """The client, where it came with a key."""
         self.counted_for: KeyHolder | None = None
-        """The same, as long as this counts among the requests that its key has at once."""
+        """The same until `release`: so long the key counts this among its open requests."""
 
     def count_for(self, holder: KeyHolder) -> None:
         """Count this for the key of its client, until its body is released; its answer tells the limits of the key."""
@@ -100,14 +101,14 @@ class Exchange(Call):
             pieces.append(bytearray(body))
 
     def use_upload(self, upload: SpooledBody) -> None:
-        """Make the path of the uploaded file the body that the worker is given; on another machine, what is in it."""
+        """Give the worker the path of the uploaded file as the body; on another machine, the content of the file."""
         body = upload.content() if self.model.settings.ray else bytes(upload.path)
         self.pieces, self.size = [body], len(body)
         # The bytes of the file were never counted. `release` gives `size` back, so it has to be counted now.
         self.quota.used += self.size
 
     def release(self) -> None:
-        """Give the body back, and the file it was written to."""
+        """Release the body and its file, and count the request out for its key. May be called again."""
         Call.release(self)  # `super()` costs as much again, for every request.
         if self.upload is not None:
             self.upload.close()
@@ -150,11 +151,11 @@ class Exchange(Call):
         self.fail(BAD_HEAD)
 
     def report(self, progress: CallProgress) -> None:
-        """Take how far the script is, for a page that waits."""
+        """Note a progress report of the script, for a page that waits."""
         self.front.progress.note(self.request_id, progress)
 
     def fail(self, fault: Fault) -> None:
-        """Answer in the script's place; a stream that has begun is broken off."""
+        """Answer instead of the script; break off a stream that has begun."""
         if self.connection.transport is None:
             return
         try:

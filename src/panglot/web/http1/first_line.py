@@ -1,4 +1,4 @@
-"""The first line of a request, looked at for what the parser accepts and does not tell apart from HTTP."""
+"""The first line of a request: the parser also accepts RTSP, and reports it as HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FirstLine:
         """The beginning of a line that has not come whole yet."""
 
     def is_of_rtsp(self, data: bytes) -> bool:
-        """Whether this is a request of RTSP; `data` is what has come behind the partial line."""
+        """Whether this is a request of RTSP; `data` are the bytes behind the partial line."""
         # Where the first line ends in HTTP/1.1, as nearly always, there is nothing to look at.
         if not self.partial and data.find(b"\r\n") - data.find(b" HTTP/1.1\r\n") == USUAL_END:
             return False

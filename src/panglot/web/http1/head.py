@@ -78,7 +78,7 @@ class RequestHead:
         self.prefer = b""
         self.expects_continue = False
         self.before_body: int
-        """How many headers came before a chunked body; those after them are trailers."""
+        """How many headers came before a chunked body; all later ones are trailers."""
 
     def add(self, name: bytes, value: bytes, limits: Settings) -> None:
         """Add one header. Raises RequestRefused when there are too many or they are too large."""
@@ -127,6 +127,7 @@ class RequestHead:
         if self.origin and not front.access.is_closed and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
             raise RequestRefused(Fault(403, "cross_origin", message), "origin")
+        # Requests with tensors may be compressed: their worker unfolds them.
         if self.encoding not in (b"", b"identity") and not self.url.startswith(b"/v2/models/"):
             raise RequestRefused(
                 Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding"
@@ -139,7 +140,7 @@ class RequestHead:
     def check_foreign(self, front: Front, may_visit: bool) -> None:
         """Refuse what pages of other sites make browsers send, unless their origin is allowed. Raises RequestRefused.
 
-        A browser names no origin for a picture or a script. Pages of ours may be visited from a link elsewhere.
+        A browser names no origin for a picture or a script. A link on another site may lead to our own pages.
         """
         headers = dict(self.headers)
         visit = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
@@ -204,7 +205,7 @@ class RequestHead:
         return b"\0".join((*whole, destination.further) if destination.further else whole)
 
     def _for_tensors(self, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
-        """The same for a request with tensors: it comes as if on the model's own route."""
+        """The same fields for a request with tensors, as if it came on the model's own route."""
         # Reversed, because the last entry wins in a dict: of a header that comes twice the first counts.
         first = dict(reversed(self.headers))
         length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
@@ -229,10 +230,10 @@ class RequestHead:
     def _the_rest(
         self, client: tuple[str, int] | None, credentials: Credentials, carriers: frozenset[bytes]
     ) -> tuple[bytes, bytes]:
-        """What the worker gets besides, where the script wants to see it: the client's address, and the headers.
+        """The client's address and the headers, for the worker of a script that wants them.
 
-        Tokens and cookies of this server are not among them. Every line ends with a newline, so that a request without
-        headers differs from one whose headers the worker does not get.
+        Tokens and cookies of this server are left out. Every line ends with a newline, and there is always one: an
+        empty field means that the worker gets no headers.
         """
         address = client[0].encode("latin-1", "replace") if client else b""
         headers = credentials.without(self.headers, carriers)

@@ -58,10 +58,12 @@ def cacheable(
     if head.transfer_encoding or head.foreign or head.expects_continue or (is_large and exchange.buffer is None):
         return None
     if not exchange.keep_alive or exchange.upload is not None or admission.by_session(front, head, method, exchange):
-        return None  # Sessions end.
+        # By the next request the session may have ended.
+        return None
     raw = raw_head(data, 0 if is_large else max(head.content_length, 0))
     path, query = head.target(front.paths.raw)
     destination = front.paths.find(method, path, query, head.headers)
+    # Another route: the body named the model, and the next body may name a third.
     if not raw or destination is None or destination.route is not exchange.route:
         return None
     worker_head = head.for_worker(destination, path, query, exchange.connection)

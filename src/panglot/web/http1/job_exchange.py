@@ -32,7 +32,7 @@ NO_OPTIONS = JobOptions()
 TELLING = frozenset({b"prefer", b"idempotency-key", b"job-webhook"})
 """Headers that say how a request becomes a job."""
 LONGEST_TIMER = 1e6
-"""Seconds that a client may wait at most, where its route says for ever."""
+"""Seconds of the longest timer: a route may let its clients wait for ever, and the loop takes no infinite time."""
 PRIVATE = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 """Headers that are never stored."""
 
@@ -81,7 +81,7 @@ class JobExchange(Exchange):
         """Fires when the client waits no longer; None once it has."""
 
     def begin(self, submit: Callable[[Exchange], None]) -> None:
-        """Read what the route's contract names of the body, and store the job; or submit an ordinary call."""
+        """Read the fields of the body that the route's contract names, then store the job, or submit a call."""
         if self.route.model is not None and self.route.fields:
             find_model(self.front, self, lambda fault: self._named(submit, fault))
         else:
@@ -123,7 +123,7 @@ class JobExchange(Exchange):
             self._go_on(submit, options)
 
     def _is_usual(self, job: JobRoute) -> bool:
-        """Whether nothing of the request but its body can matter for how it becomes a job, nor anything of that."""
+        """Whether nothing in the head or the body can change how the request becomes a job."""
         if self.size > SMALL or b"?" in self._url or any(name in TELLING for name, _ in self._request_headers):
             return False
         return job.is_usual(b"".join(self.body()))
@@ -151,7 +151,7 @@ class JobExchange(Exchange):
         board.submit(new, self._stored, self._patience)
 
     def _check_right(self, options: JobOptions) -> None:
-        """Raise RouteRefused where the key is good for no jobs. One that ends with its client needs no right."""
+        """Raise RouteRefused where the key has no right to jobs. A job that ends with its client needs none."""
         if self.holder is not None and options.is_job and not options.attached:
             fault = self.holder.forbids(Wanted(JOBS, self.route.path))
             if fault is not None:
@@ -296,6 +296,7 @@ class JobExchange(Exchange):
 
     def _stored(self, result: tuple[Any, bool] | JobTrouble) -> None:
         """Answer where the job is, now that it is stored; or wait for its end first."""
+        # The store has its own copy of the body.
         self.release()
         if isinstance(result, JobTrouble):
             if not self._is_gone():
@@ -382,6 +383,7 @@ class JobExchange(Exchange):
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
         if self._job or self._options.is_held:
+            # Else the engine would take the wait for the load of a request, and the job would make way for itself.
             self.model.metrics.waited_for_jobs += total
         super()._done(status, times, total)
 

@@ -66,8 +66,8 @@ class RequestReader:
         self.heads_cached = 0
         self.for_heads = self.front.quota.for_heads
         self.reads_to = self.for_heads
-        """Where the next bytes go: to memory that all connections share, or, while a large body comes, to what is left
-        of its buffer. That has one byte more, so that the read that ends the body is known to be the last."""
+        """Where the next bytes go: to memory that all connections share or, while a large body comes, to the rest of
+        its buffer. This has one byte more than the body: a read that does not fill it has emptied the kernel."""
 
     def _new_parser(self) -> httptools.HttpRequestParser:
         parser = httptools.HttpRequestParser(self)
@@ -281,7 +281,7 @@ class RequestReader:
         """Read the large body of a request whose head has been parsed before."""
         model, length = cached.destination.model, cached.head.content_length
         buffer = None if admission.lacks_memory(model.quota, length) else model.engine.buffer(length)
-        exchange = self._begin_again(cached) if buffer is not None else None
+        exchange = self._begin_again(cached) if buffer is not None else None  # Last: it counts for the key.
         if buffer is None or exchange is None:
             if buffer is not None:
                 buffer.release()

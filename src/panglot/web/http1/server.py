@@ -96,7 +96,7 @@ class WebServer:
                 self._look_at(connection, now)
 
     def _look_at(self, connection: HttpConnection, now: float) -> None:
-        """Sweep one connection. Whatever is wrong with it, the others are looked at too, now and later."""
+        """Sweep one connection. No fault of it may end the sweep: other connections need their limits too."""
         try:
             sweep(connection, now)
         except (OSError, ValueError):
@@ -109,6 +109,7 @@ class WebServer:
     async def drain(self) -> None:
         """Accept no more connections, answer what has come, and close connections as they become idle."""
         await self.acceptor.stop()
+        # Time and again: requests may still be arriving, and their connections become idle later.
         while self._connections.open:
             now = time.monotonic()
             for connection in self.connections:

@@ -50,7 +50,7 @@ class AnswerTask:
         self.stream.calls.refuse(self.stream, DEADLINE_EXCEEDED, LATE)
 
     def cancel(self) -> None:
-        """Stop, because the call is over. The task itself may call this: then it runs on to its end."""
+        """Stop the work of a call that is over. Where the task itself calls this, it runs on to its end."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not asyncio.current_task():

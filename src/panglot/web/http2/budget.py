@@ -1,4 +1,4 @@
-"""How many frames a client may send that are no call: each kind of frame is spent, each answer earns.
+"""How many frames a client may send besides calls: each of them spends from a budget, and each answer adds to it.
 
     a frame that is no data and no call       1 (PING, SETTINGS, their acknowledgements, WINDOW_UPDATE, RST_STREAM, ...)
     less than 256 bytes of data               1; each message that is completed adds 1
@@ -46,6 +46,6 @@ class Budget:
                 raise ConnectionBroken(ENHANCE_YOUR_CALM, "too many frames that ask nothing")
 
     def earn(self, more: int = 1) -> None:
-        """Note that a call was answered, or data flowed."""
+        """Add to the budget, because a call was answered or data flowed."""
         left = self.left + more
         self.left = left if left < MOST else MOST

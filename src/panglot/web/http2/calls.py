@@ -48,7 +48,7 @@ MOST_ABANDONED = 1024
 AT_ONCE = 32
 """Calls that waited for their client, and are begun in one turn of the loop."""
 PER_ANSWER = 4
-"""What an answered call adds to the budget: its client opens windows, and sends PINGs."""
+"""What an answered call adds to the budget: its client has spent some to open windows, and on PINGs."""
 
 
 class NoRpc(Exception):
@@ -81,6 +81,7 @@ class Calls:
         self._is_scheduled = False
         """Whether they are looked at in the next turn of the loop."""
         self.ended_early: OrderedDict[int, None] = OrderedDict()
+        """The numbers of calls that we ended before their client did, oldest first. See `remember_ended`."""
         self.only_public = False
         """Whether the connection is beyond the limit, and may only make public calls."""
         self.turned_away = False
@@ -113,7 +114,7 @@ class Calls:
             self.ended(stream)
 
     def _service(self, head: CallHead) -> tuple[Service, KeyHolder | None]:
-        """What answers a call, and who makes it where that is known by a key. Raises RpcError or NoRpc."""
+        """The service that answers a call, and the client if the call has a key. Raises RpcError or NoRpc."""
         self._check(head)
         service, holder = self.services.find(head.path, head.authorization, self._key)
         if service.is_public:
@@ -157,7 +158,7 @@ class Calls:
     def feed(self, stream: CallStream, data: wire.Buffer) -> None:
         """Add bytes to a call's messages."""
         inbox = stream.inbox
-        # The call was refused, and its end waits behind messages; its data is dropped.
+        # The call was refused, and its end waits behind messages. Further data is dropped.
         if inbox.is_closed:
             return
         stream.last = self.now
@@ -189,15 +190,14 @@ class Calls:
         elif stream.inbox.is_within or not stream.inbox.has_more:
             self.refuse(stream, ONE_MESSAGE.code, ONE_MESSAGE.message)
         elif self.is_full:
-            # The client has to read before more is run for it.
-            # Its answer would only join those that the client does not read.
+            # Not run yet: its answer would only join those that the client does not read.
             self.deferred.append(stream)
         else:
             self._begin(stream)
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits to be read that nothing more is run for this client."""
+        """Whether the client leaves so much unread that nothing more is run for it."""
         return self.outflow.backlog > BACKLOG or self.outflow.paused
 
     def run_deferred(self) -> None:
@@ -300,7 +300,7 @@ class Calls:
         self.close(stream)
 
     def close(self, stream: CallStream) -> None:
-        """Forget a call, whatever becomes of it."""
+        """Forget a call, answered or not. May be called again."""
         if not stream.is_open:
             return
         stream.is_open = False

@@ -1,4 +1,4 @@
-"""One connection of HTTP/2 whose requests are calls of gRPC, within limits: how it begins, is counted, and closes.
+"""One connection of HTTP/2 that carries calls of gRPC, within limits: how it begins, is counted, and closes.
 
     frame_reader    bytes -> frames                     outflow     messages -> frames, within the client's windows
     frame_actions   what each frame does                calls       a call from its headers to its end
@@ -7,8 +7,8 @@
     budget          what a client may send for nothing  watch       calls that only listen
     pace            limits on time, swept by the server
 
-A small inference goes through all of it without a task, a future or a timer. Whatever a client does wrong ends its
-stream or its connection with the code that RFC 9113 has for it.
+A small inference goes through all of it without a task, a future or a timer. An error of a client ends its stream or
+its connection with the code that RFC 9113 has for it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         return self.reads_to
 
     def buffer_updated(self, count: int) -> None:
-        """Act on the bytes that have come; close the connection on what may not be."""
+        """Act on the bytes that have come, or close the connection where they break the protocol."""
         if self.closing:
             return
         self.last_data = time.monotonic()
@@ -159,7 +159,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self.refuse_new_calls()
 
     def _defer(self, rest: memoryview) -> None:
-        """Keep bytes for the next turn of the loop, in place of those kept before. Meanwhile none are read."""
+        """Keep these bytes for the next turn of the loop, instead of those kept before. Meanwhile none are read."""
         had, self.deferred = self.deferred, rest
         self.front.quota.used += len(rest) - len(had)
         if self.transport is None or self.transport.is_closing():

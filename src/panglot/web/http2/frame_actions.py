@@ -172,7 +172,7 @@ class FrameActions:
             self.calls.feed(stream, data)
 
     def data_ends(self, stream: CallStream, flags: int) -> None:
-        """Act on the end of a frame; we may have ended its call while the frame came."""
+        """Act on the end of a frame of data; we may have ended its call while the frame came."""
         if not flags & END_STREAM:
             self.calls.open_window(stream)
         elif stream.is_open:

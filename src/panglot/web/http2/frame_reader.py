@@ -1,4 +1,4 @@
-"""From the bytes that arrive to frames of HTTP/2, however they are cut."""
+"""From the bytes that arrive, in pieces of any size, to frames of HTTP/2."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LARGEST_CONTROL = 1 << 14
 CONTINUATIONS = 16
 """How many frames the headers of one call may come in."""
 TURN = 128
-"""Frames that are read in one turn of the loop; whatever else has come waits for the next, behind other clients."""
+"""Frames that are read in one turn of the loop. The rest waits for the next turn, behind other clients."""
 HEADERS_PER_FRAME = 128
-"""Bytes of headers that take as long as a frame does otherwise."""
+"""Bytes of headers that count as one frame, because they take as long."""
 
 
 class HeaderBlock(NamedTuple):

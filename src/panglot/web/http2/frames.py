@@ -1,6 +1,6 @@
 """Frames of HTTP/2 (RFC 9113): their kinds, flags and error codes, and how they are written.
 
-What a client does wrong ends its stream (StreamBroken) or its connection (ConnectionBroken), with a code of the RFC.
+An error of a client ends its stream (StreamBroken) or its connection (ConnectionBroken), with a code of the RFC.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import struct
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITISED = 1, 1, 4, 8, 32
+"""Flags. END_STREAM and ACK are one bit, in different kinds of frames."""
 NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR, SETTINGS_TIMEOUT, STREAM_CLOSED = range(6)
 FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL, COMPRESSION_ERROR, CONNECT_ERROR, ENHANCE_YOUR_CALM = range(6, 12)
 TABLE_SIZE, ENABLE_PUSH, MAX_STREAMS, INITIAL_WINDOW, MAX_FRAME, MAX_HEADERS = range(1, 7)
 """What SETTINGS may set."""
 
 FIRST_WINDOW = 65535
-"""Bytes that may be sent on a connection, or a stream, before anything else was agreed."""
+"""Bytes that a side may send on a connection, or on a stream, until SETTINGS or WINDOW_UPDATE say otherwise."""
 LARGEST_WINDOW = (1 << 31) - 1
 SMALLEST_FRAME, LARGEST_FRAME = 1 << 14, (1 << 24) - 1
-"""The bounds of what a side may set as its largest frame."""
+"""The least and the most that a side may set as its largest frame."""
 EVERY_STREAM = LARGEST_WINDOW
 """The last stream of a GOAWAY that refuses none yet."""
 
@@ -53,6 +54,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def header(size: int, kind: int, flags: int, stream: int) -> bytes:
+    # The size has 24 bits, for which `struct` has no letter.
     return HEADER.pack(size >> 8, size & 255, kind, flags, stream)
 
 

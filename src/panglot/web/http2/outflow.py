@@ -113,7 +113,8 @@ class Outflow:
         prefix = PREFIX.pack(0, len(message))
         small = len(message) < JOIN_BELOW
         pieces = [memoryview(prefix + bytes(message))] if small else [memoryview(prefix), memoryview(message)]
-        # The clock of a stalled stream starts when something begins to wait.
+        # The clock of a stalled stream starts when something begins to wait. The sweep compares it with
+        # `time.monotonic`, which the loop's time is too.
         if not stream.pending:
             stream.last_sent = self.loop.time()
         stream.pending.append(pieces)
@@ -192,7 +193,7 @@ class Outflow:
                 raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a stream is too large")
 
     def use_new_windows(self) -> None:
-        """Send what windows allow that have grown by `resize`. Raises ConnectionBroken."""
+        """Send what the windows allow after `resize` has widened them. Raises ConnectionBroken."""
         if self.stalled:
             self.budget.spend(len(self.stalled) // STALLED_PER_UNIT)
             # Some may still be shut: `send_ready` finds them, and puts them back.

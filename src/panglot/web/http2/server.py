@@ -68,7 +68,7 @@ class Http2Server:
                     await asyncio.sleep(0)
 
     async def drain(self) -> None:
-        """Take no more connections, answer the calls that have come, then end what only waits."""
+        """Take no more connections, answer the calls that have come, then end the calls that only wait for news."""
         await self.acceptor.stop()
         for connection in self.connections:
             connection.announce_stop()

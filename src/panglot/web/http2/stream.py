@@ -1,4 +1,4 @@
-"""One call: the stream of HTTP/2 that it has, as far as it has come and been answered."""
+"""One call: its stream of HTTP/2, how much of it has come, and how much of the answer is sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WINDOW = 1 << 22
 
 
 class CallStream:
-    """What is known of one call. `Calls` begins and ends it."""
+    """The state of one call. `Calls` begins and ends it."""
 
     __slots__ = (
         "began",
@@ -93,7 +93,7 @@ class CallStream:
         self.waiting = 0
         """Bytes of these."""
         self.last_sent = now
-        """When something of them was last sent."""
+        """When a part of them was last sent, or began to wait."""
         self.final_headers = b""
         """The end of the answer, to be sent after them."""
         self.is_answered = False

@@ -1,4 +1,4 @@
-"""A call of Health/Watch: it only listens, and gives way when others need its quota."""
+"""A call of Health/Watch: it only listens, and gives way when other public calls need its quota."""
 
 from __future__ import annotations
 

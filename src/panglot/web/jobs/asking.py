@@ -1,4 +1,4 @@
-"""What a request says about the job that it is to become, and why it cannot become one."""
+"""The headers by which a request becomes a job, and the faults of requests that cannot become one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_WEBHOOKS = Fault(400, "no_webhooks", "this server calls nobody back; see --we
 
 
 class Preference(NamedTuple):
-    """What the header Prefer says, as far as it concerns jobs."""
+    """The header Prefer, as far as it concerns jobs."""
 
     respond_async: bool = False
     wait: float | None = None
@@ -34,7 +34,7 @@ NO_PREFERENCE = Preference()
 
 
 def preference(value: bytes) -> Preference:
-    """Read the header Prefer (RFC 7240). What is unknown in it is ignored."""
+    """Read the header Prefer (RFC 7240). Unknown words are ignored."""
     if not value:
         return NO_PREFERENCE
     words = [word.strip().lower() for word in value.decode("latin-1").split(",")]
@@ -53,7 +53,7 @@ def fault(trouble: JobTrouble) -> Fault:
 def completed(
     options: JobOptions, headers: Mapping[str, str], preference: Preference, settings: Settings
 ) -> JobOptions:
-    """The options with what the request's own headers say where the dialect says nothing. Raises RouteRefused."""
+    """The options of the dialect. The request's headers fill in what it leaves open. Raises RouteRefused."""
     changes: dict[str, object] = {}
     if options.wait is None:
         changes["wait"] = min(preference.wait or 0.0, LONGEST_WAIT)

@@ -1,4 +1,4 @@
-"""The jobs of one model: what runs them, and what the pages of its dialect may do with them."""
+"""The jobs of one model: the runner for its engine, and the view that pages of its dialect have of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ModelRunner:
         return route is not None and route.lifetime_ends_run
 
     def free(self) -> int:
-        """As many as there are workers to run them, and as many to follow; none while the model is loading."""
+        """How many jobs the model can have: those that workers run, and a next one for each; none while it loads."""
         own = self.model.engine.job_capacity()
         # Jobs reach other fronts by way of the own engine: one that takes no job lends none.
         return own + self._free_elsewhere() if own else 0
@@ -108,7 +108,7 @@ class JobsOfClient:
             return self._own(await self._board.by_key(self._viewer.name, self._model, key))
 
     async def wait(self, name: str, seconds: float) -> JobState | None:
-        # Before the wait: for another client's job nobody waits.
+        # Before the wait: no client waits for a job of another client.
         if await self.find(name) is None:
             return None
         with refusing():
@@ -153,6 +153,7 @@ class JobsOfClient:
                 yield state
                 if state.job.is_ended:
                     return
+                # A pause, not a wait alone: a job may change a thousand times a second.
                 await asyncio.sleep(BREATH)
                 await changed.wait()
 
@@ -174,7 +175,7 @@ class JobsOfClient:
 
 
 class refusing(contextlib.AbstractContextManager[None]):  # noqa: N801  used like a function
-    """Turns what the store refuses into RouteRefused."""
+    """Turns a JobTrouble of the store into RouteRefused."""
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, JobTrouble):

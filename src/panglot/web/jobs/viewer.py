@@ -22,9 +22,9 @@ class Viewer(NamedTuple):
     def of(cls, request: Request) -> Viewer:
         """The client of a request that was admitted: by the server's token, a key, or the cookie of a login by either.
 
-        Whoever has the server's token sees all jobs, and so does a key with the right `admin`.
+        The server's token sees all jobs, and so does a key with the right `admin`.
         """
-        # What the admission has found, not the headers: a cookie stands for a key too.
+        # The holder that the admission found, not the headers: a cookie stands for a key too.
         holder: KeyHolder | None = request.scope.get("key_holder")
         if holder is None:
             return cls("", True)

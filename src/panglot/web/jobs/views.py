@@ -18,24 +18,25 @@ from panglot.web.models import Model
 
 
 def model_key(model: Model) -> str:
-    """Which model runs a job, as it is stored."""
+    """The name under which the jobs of a model are stored."""
     return model.name if model.version == FIRST_VERSION else f"{model.name}/{model.version}"
 
 
 def route_of(models: Iterable[Model], job: Job) -> InferRoute | None:
-    """The route by which a job came; None where its model is served no more."""
+    """The route by which a job came; None where its model is no longer served."""
     routes = (route for model in models if model_key(model) == job.model for route in model.contract.routes)
     return next((route for route in routes if route.path == job.route), None)
 
 
 def own_of(job: Job) -> Mapping[str, Any]:
-    """What the dialect stored with a job."""
+    """The values that the dialect stored with a job."""
     stored: dict[str, Any] = json.loads(job.own) if job.own else {}
     return stored
 
 
 def moment(seconds: float | None) -> str | None:
     """A time as JSON has it."""
+    # A lifetime may be so long that its end is no date.
     if seconds is None or seconds > 1e11:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -71,7 +71,7 @@ class Share:
 
     @used.setter
     def used(self, used: int) -> None:
-        # Both counts move together. Whoever adds to `used` need not know which part of the quota it came from.
+        # Both counts move together. Code that adds to `used` need not know which part of the quota the bytes are from.
         before = self.beyond_own
         self._shares.quota.used += used - self._used
         self._used = used

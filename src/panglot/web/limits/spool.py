@@ -87,12 +87,12 @@ class SpooledBody:
         return self._spool.used <= self._spool.most
 
     def finish(self, then: Callable[[], None]) -> None:
-        """Call `then` when all is written, or could not be; `error` tells which."""
+        """Call `then` once all is written, or cannot be; `error` tells which."""
         self._then = then
         self._flush()
 
     def content(self) -> memoryview:
-        """All that was written, as memory that the file stands for."""
+        """All that was written, as memory that maps the file."""
         if self._file is None or not self.size:
             return memoryview(b"")
         return memoryview(mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ))

@@ -24,12 +24,13 @@ class Delivering(Protocol):
 def drop_if_stalled(connection: Delivering, now: float) -> None:
     """Drop a client that has received nothing of its answers for too long.
 
-    Our own buffer says little of that: the kernel takes megabytes in one go, for which a slow reader needs minutes.
+    Our own buffer tells little: the kernel takes megabytes in one go, and a slow reader needs minutes for them.
     """
     transport = connection.transport
     sock = transport.get_extra_info("socket")
     if not transport.get_write_buffer_size() and not peer.unacknowledged(sock):
         connection.delivered_at = now
+    # Not `>`: on a Unix socket this number may fall too.
     elif (delivered := peer.acknowledged(sock)) != connection.delivered:
         connection.delivered, connection.delivered_at = delivered, now
     elif now - connection.delivered_at > connection.limits.write_stall:

@@ -1,4 +1,4 @@
-"""Who may request a page: whoever has the token, a key that is good for it, or the cookie of a login by either."""
+"""Who may request a page: clients with the token, with a key that opens it, or with the cookie of a login by either."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from panglot.web.front import Front
 
 
 def refusal_of(front: Front, scope: Any, wanted: Wanted, forms: Sequence[TokenForm]) -> Fault | None:
-    """Why a request is not admitted. One that comes with a key is counted, and has the key's holder in its scope."""
+    """Why a request is refused; None: it is admitted. With a key it is counted, and its scope names the key's holder.
+
+    The caller counts it out with the holder's `release`, once it is answered.
+    """
     access, headers = front.access, scope["headers"]
     given = dict(headers).get(b"authorization", b"")
     line = RequestLine(scope["method"].encode(), scope["path"].encode("utf-8", "replace"))
@@ -20,7 +23,7 @@ def refusal_of(front: Front, scope: Any, wanted: Wanted, forms: Sequence[TokenFo
         return None
     holder = access.holder(wanted.access, given, forms, headers)
     if holder is None:
-        # Whoever has logged in has shown the token of clients, or a key: a cookie never loads models.
+        # A login takes the token of clients, or a key: so a cookie never loads models.
         session = front.sessions.find(scope["method"], headers) if wanted.access != CONTROL else None
         if session is None:
             return NO_TOKEN

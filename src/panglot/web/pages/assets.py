@@ -16,7 +16,7 @@ from starlette.responses import Response
 from panglot.web.pages.language import Phrases
 
 TYPES = {".css": "text/css", ".json": "application/json", ".js": "text/javascript", ".svg": "image/svg+xml"}
-"""What is served, by the ending of its name. Templates of pages are not."""
+"""The types of files that are served, by the ending of their names. Templates of pages are not among them."""
 IMPORTED = re.compile(r'^(?:import|export)\b[^"]*?"\./([a-z_]+\.js)"', re.MULTILINE | re.DOTALL)
 OURS = Path(__file__).parent / "static"
 STYLE = OURS / "panglot.css"
@@ -59,7 +59,7 @@ class Assets:
         return Template((OURS / name).read_text(encoding="utf-8"))
 
     def phrases(self, language: str) -> Phrases:
-        """What the pages say in a language, those of dialects too."""
+        """The texts of all pages in a language, those of dialects included."""
         asset = self._find(f"phrases.{language}.json")
         assert asset is not None
         known: Phrases = orjson.loads(asset.body)

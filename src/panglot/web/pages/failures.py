@@ -1,4 +1,4 @@
-"""What went wrong, grouped: script failures by what they say, answers by status, and limits that refused."""
+"""Failures in groups: of scripts and workers by their words, answers by status, refusals by limit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from panglot.metrics.counters import Metrics
 from panglot.terminal.text import visible
 
 MOST = 100
-"""How many groups are remembered; a new one replaces the one that was not seen for longest."""
+"""How many groups are remembered; a new one replaces the group that was seen longest ago."""
 PATIENCE = 3
 """How many times the answer to a request that failed is looked for among the recent ones."""
 NO_FAILURE = frozenset({"disconnected"})
-"""Requests are dropped for these reasons where nothing went wrong: their clients stopped them."""
+"""Reasons of dropped requests that are no failure: their clients stopped them."""
 DROPPED_AS: Mapping[str, tuple[int, ...]] = MappingProxyType({"deadline": (504, 408)})
 USUALLY_DROPPED_AS = (503, 429, 422)
 """The statuses of answers to requests that are dropped for a reason; a platform may have others."""
@@ -50,7 +50,7 @@ class Group:
 
 
 class Owner(NamedTuple):
-    """What failures are of: a model, and its version where it has several; nothing: they are the server's."""
+    """The owner of failures: a model, with its version where it has several; without a name, the server."""
 
     model: str = ""
     version: str = ""
@@ -92,6 +92,7 @@ class Failures:
             waiting |= dict.fromkeys(about, 0)
         self._explain(owner, metrics, waiting, answered)
         for kind, what, count in self._counters(owner, metrics, routes):
+            # A later trouble may explain an answer, which then leaves this group.
             if count <= 0:
                 self.groups.pop((kind, owner.model, whose + what), None)
                 continue
@@ -132,6 +133,7 @@ class Failures:
     def _fresh(self, owner: Owner, troubles: list[Trouble]) -> list[Trouble]:
         """The new ones. An engine remembers the last ones, oldest first."""
         last = self._seen.get(owner)
+        # By identity: two troubles may be equal.
         known = next((place for place, trouble in enumerate(troubles) if trouble is last), -1)
         if troubles:
             self._seen[owner] = troubles[-1]
@@ -174,9 +176,9 @@ def _take_out(left: dict[Place, int], count: int, statuses: Sequence[int]) -> No
 
 
 def _words(trouble: Trouble, dev: bool) -> str:
-    """What a group is called: what clients get, or in development the exception itself.
+    """The title of a group: the message that clients get, or in development the exception itself.
 
-    A death is called the same whichever requests the worker held.
+    Deaths have one title, whichever requests the worker held.
     """
     last = trouble.traceback.strip().rpartition("\n")[2] if dev and trouble.request_id else ""
     held = ", ".join(trouble.held[:NAMED_IN_OBITUARY])

@@ -1,4 +1,4 @@
-"""Whether the front itself is what limits a server: it fills its core while workers have nothing to do."""
+"""Whether the front itself limits a server: it fills its core while workers have nothing to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from panglot.machine.front_count import advised
 
 SECONDS = 60
-"""For how long this must be so before anybody is told."""
+"""For how long this must be so before the log and the page tell it."""
 BUSY = 0.9
 """Share of a core from which a front counts as full."""
 

@@ -1,4 +1,4 @@
-"""The languages of the pages: which of them a browser wants, and what the pages say in it."""
+"""The languages of the pages: which of them a browser wants, and the texts of the pages in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The figures of the status page: a sample each second, ten minutes of them, sent to every page that is open.
 
-They are of all models together and, where there are several, of each. They are put together and written down once a
-second, however many look.
+They are of all models together and, where there are several, of each. They are collected and written as JSON once a
+second, however many pages are open.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Live:
         """By the name of a model."""
         self.log = LogTail()
         self._watching: Counter[str] = Counter()
-        """How many look, by the name of the model that they look at."""
+        """How many pages are open, by the name of the model that they show."""
         self.failures = Failures()
         self.load = FrontLoad()
         self._advice, self._has_advised = "", False
@@ -80,19 +80,19 @@ class Live:
             self.end()
 
     def end(self) -> None:
-        """Let all that look go, so that the server can stop."""
+        """End the events of all open pages, so that the server can stop."""
         self._ended = True
         self._next.set()
 
     @property
     def watching(self) -> int:
-        """How many look."""
+        """How many pages are open."""
         return self._watching.total()
 
     async def _tell(self) -> None:
-        """Send those who look what has changed."""
+        """Send the changes to all open pages."""
         self._ticks |= {name: _event("tick", await self._of_all(name, is_tick=True)) for name in list(+self._watching)}
-        # Everyone who waits has this event; who comes back later waits for the new one.
+        # All pages that wait now have this event. A page that comes back later waits for the new one.
         self._next.set()
         self._next = asyncio.Event()
 
@@ -110,20 +110,20 @@ class Live:
         return own if others is None else await others.status(own, self.front.listener, is_tick, name)
 
     async def look(self, name: str = ALL) -> dict[str, Any]:
-        """All that is known now of a model, or of all, for who looks once."""
+        """All that is known now of a model, or of all, for a client that asks once."""
         await self._gpus.renewed(time.monotonic())
         return await self._of_all(name, is_tick=False)
 
     async def events(self, name: str = ALL) -> AsyncIterator[bytes]:
-        """Server-sent events: all that is known, then what changes. Who reads slowly misses ticks, not figures."""
+        """Server-sent events: all that is known, then the changes. A slow reader misses ticks, not figures."""
         self._watching[name] += 1
         try:
             yield _event("snapshot", await self._of_all(name, is_tick=False))
             while not self._ended:
                 await self._next.wait()
                 if not self._ended and name in self._ticks:
-                    # The newest tick, not the next one: a slow reader skips those it missed, and nothing is queued for
-                    # it.
+                    # The newest tick, not the next one: a slow reader skips the ticks that it missed, and none is
+                    # queued for it.
                     yield self._ticks[name]
         finally:
             self._watching[name] -= 1
@@ -200,7 +200,8 @@ class Live:
         return current
 
     def _look_at_load(self) -> None:
-        """Note how busy this process is. That it limits the server is said in the log once."""
+        """Note how busy this process is. The log says once that it limits the server."""
+        # Several listeners are in one process: the first looks for all of them.
         if self.front.listener:
             return
         self.load.look(self._costs, (worker for _, worker in self._workers()))
@@ -236,7 +237,7 @@ class Live:
                 yield model.name, worker
 
     def state(self, name: str = ALL) -> str:
-        """That of the model that is worst off; where all answer and some sleep, `ready`, and `asleep` where all do."""
+        """The state of the first model that does not answer. Where all answer: `asleep` if all sleep, else `ready`."""
         of_models = [model.engine.state for model in self._models(name)]
         worst = next((state for state in of_models if state not in states.SERVING), "")
         return worst or (of_models[0] if len(set(of_models)) == 1 else states.READY)
@@ -253,7 +254,7 @@ class Live:
         return fresh[::-1]
 
     def _figures(self, name: str) -> dict[str, Any]:
-        """What holds at this moment."""
+        """The figures of this moment."""
         front, models, gauges = self.front, self._models(name), self._gauges(name)
         answers = self._before[name if name in self._before else ALL].answers if self._before else {}
         model = front.models.default
@@ -293,7 +294,7 @@ class Live:
         return {"pid": pid, "cpu": round(cpu, 3), "memory": memory}
 
     def _worker(self, model: str, worker: dict[str, Any]) -> dict[str, Any]:
-        """A worker with what it costs; what it reports is for other pages."""
+        """A worker with its CPU and memory; its own report is for other pages."""
         known = {name: value for name, value in worker.items() if name != "report"}
         known |= {"step": seen(worker["step"]), "model": seen(model)}
         gpu = {"gpu": self._gpus.memory[worker["pid"]]} if worker["pid"] in self._gpus.memory else {}
@@ -350,5 +351,5 @@ def _event(name: str, value: dict[str, Any]) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no word for: samples and a deque of them as lists, anything else as text."""
+    """Values that JSON has no form for: samples, and a deque of them, as lists; anything else as text."""
     return list(value) if isinstance(value, deque | tuple) else str(value)

@@ -1,4 +1,4 @@
-"""The routes of the pages: what browsers open, what scripts of these pages request, logging in and out."""
+"""The routes of the pages: those that browsers open, those that their scripts request, logging in and out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def of_dialect(front: Front) -> list[Page]:
 
 
 def name_of(front: Front, name: str = "") -> str:
-    """What the server, or the model that a page is about, is called on its pages."""
+    """The name of the server on its pages, or of the model that a page is about."""
     only = front.models.default if len(front.models.names) == 1 else None
     return name or (only.package.name if only is not None else "Panglot")
 
@@ -99,7 +99,7 @@ def jobs_page(front: Front, request: Request) -> Response:
 
 
 def login_page(front: Front, language: str) -> Response:
-    """The form for the token, in place of the page that needs it. It tells the name of the server alone."""
+    """The form for the token, instead of the page that needs it. Of the server it shows nothing but `Panglot`."""
     response = page(front.assets, LOGIN, (), "Panglot", language, 401)
     response.headers["www-authenticate"] = "Bearer"
     return response
@@ -111,7 +111,7 @@ def asset(front: Front, request: Request) -> Response:
 
 
 def frame(front: Front, request: Request) -> Response:
-    """The frame that shows an answer of HTML. Whatever is in it runs no script and asks for nothing."""
+    """The frame that shows an answer of HTML: in it no script runs, and nothing is loaded."""
     return Response(front.assets.template("frame.html").template, headers=FRAME, media_type="text/html")
 
 
@@ -127,9 +127,9 @@ FRAME = {
 
 
 def playground_data(front: Front, request: Request) -> Response:
-    """What the playground knows besides the API's document.
+    """The data of the playground besides the API's document.
 
-    Of each model what it is, and of the one that is tried the requests to begin with, and their files.
+    It describes each model; for the model that is tried it has the first requests and their files.
     """
     models = [model for name in front.models.names if (model := front.models.get(name)) is not None]
     # At the root are the routes of the default alone.

@@ -1,4 +1,4 @@
-"""What happened in the last second, from counters that only grow."""
+"""The figures of the last second, from counters that only grow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 class Sample(NamedTuple):
-    """One second: answers by how they ended, milliseconds of latency, what waited, and what it cost."""
+    """One second: answers by how they ended, milliseconds of latency, requests that waited, CPU and memory."""
 
     when: float
     good: float
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
 
 @dataclass
 class Counted:
-    """What had been counted up to some moment."""
+    """The counters at some moment."""
 
     when: float
     answers: dict[int, int] = field(default_factory=dict)

@@ -44,7 +44,7 @@ def page(assets: Assets, view: View, views: Iterable[View], name: str, language:
 
 
 def framed(phrases: Phrases, view: View, views: Iterable[View], name: str, language: str) -> dict[str, str]:
-    """What every page says around its content."""
+    """The texts that every page has around its content."""
     return {
         "language": language,
         "name": shown(name),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
-"""All that is served below `/docs/`."""
+"""All files below `/docs/`."""
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "

@@ -1,4 +1,4 @@
-"""What the front itself says about its models by the Open Inference Protocol, for REST and gRPC alike."""
+"""The front's own answers about its models by the Open Inference Protocol, for REST and gRPC alike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXTENSIONS = [
 ]  # fmt: skip
 NO_SHARED_MEMORY = "this server uses no shared memory of its clients: send tensors in the request"
 NO_SETTINGS = "this server's settings are not changed by calls: see its flags"
-"""Why what Triton has besides is refused."""
+"""Why further calls of Triton are refused."""
 PATHS = (
     "there is no such path; a model is at /v2/models/NAME or /v2/models/NAME/versions/VERSION, and behind that are "
     "/infer, /generate, /generate_stream, /ready, /config and /stats"
@@ -26,7 +26,7 @@ PATHS = (
 WITHHELD = "it could not be loaded; the server's log says why"
 
 ANYTHING = [{"name": "input", "datatype": "BYTES", "shape": [1]}]
-"""The inputs of a script that says nothing of its tensors."""
+"""The inputs of a script that does not describe its tensors."""
 
 
 class Missing(Exception):
@@ -53,7 +53,7 @@ def find(models: Models, name: str, version: str = "") -> Model:
 
 
 def is_loading(name: str) -> Fault:
-    """What is answered in place of a model that is being loaded for the first time."""
+    """The fault of requests to a model that is being loaded for the first time."""
     return Fault(503, "loading", f"model '{name[:200]}' is still loading; try again later", 2)
 
 
@@ -92,7 +92,7 @@ def server() -> dict[str, Any]:
 
 
 def tensors(model: Model) -> TensorDescription:
-    """What the model's worker said about its tensors. Raises Missing while it loads for the first time."""
+    """The tensors of a model, as its worker described them. Raises Missing while it loads for the first time."""
     tensors = model.api.get("tensors")
     if tensors is None:
         raise Missing(Fault(503, "loading", f"model '{model.name}' is not ready yet", 2))
@@ -144,7 +144,7 @@ def config(model: Model) -> dict[str, Any]:
 
 
 def _configured(tensor: dict[str, Any], rows: bool) -> dict[str, Any]:
-    """A tensor without the size that counts rows; one that has none, such as labels of columns, stays whole."""
+    """A tensor without the size that counts rows; a tensor without rows, such as labels of columns, stays whole."""
     kind = "STRING" if tensor["datatype"] == "BYTES" else tensor["datatype"]
     counts = rows and tensor["shape"][:1] == [-1]
     return {"name": tensor["name"], "data_type": f"TYPE_{kind}", "dims": tensor["shape"][1 if counts else 0 :]}
@@ -160,7 +160,7 @@ def state(models: Models) -> str:
 def index(models: Models, only_ready: bool = False, why: bool = False) -> list[dict[str, str]]:
     """Every version of every model, and whether it answers; and the models that could be loaded.
 
-    Only with `why` does it say why a model could not be loaded: such sentences name files and programs of this machine.
+    Only with `why` it tells why a model could not be loaded: such sentences name files and programs of this machine.
     """
     rows = []
     for model in models:

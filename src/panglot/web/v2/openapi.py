@@ -23,7 +23,7 @@ DATATYPES = (
 
 @dataclass(frozen=True)
 class PageAbout:
-    """What is said about a page: the name of its operation, a summary, and the schema of its answer."""
+    """A page in the document: the name of its operation, a summary, and the schema of its answer."""
 
     name: str
     summary: str
@@ -54,7 +54,7 @@ HEALTH = (("/v2/health/live", PUBLIC), ("/v2/health/ready", PUBLIC))
 MODEL, VERSION = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
 
 Secured = Callable[[str], Object]
-"""What an operation of some access says about the token."""
+"""Makes the part of an operation about the token, given the access of its route."""
 
 
 def paths(model: Model, secured: Secured) -> Object:

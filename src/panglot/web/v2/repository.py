@@ -17,7 +17,7 @@ from panglot.web.v2 import metadata
 
 OFF = Fault(403, "no_admin", "this server loads and unloads no models by requests (fix: start it with --admin)")
 IGNORED = ("unload_dependents",)
-"""What clients of Triton send along, and what means nothing here."""
+"""Parameters that clients of Triton send along, and that mean nothing here."""
 
 
 class NotChanged(metadata.Missing):

@@ -16,11 +16,11 @@ REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
 FORMS = {"infer": REST, "generate": b"generate", "generate_stream": b"generate_stream"}
 """The forms of requests over HTTP, by the last segment of their path."""
 RPC_NAMES = {GRPC: "grpc ModelInfer", STREAM: "grpc ModelStreamInfer"}
-"""As what calls over gRPC are counted."""
+"""The names under which calls over gRPC are counted."""
 MADE_BY_MODELS = "another model"
-"""As what calls are counted that other models make."""
+"""The name under which calls of other models are counted."""
 NAMES = {ending: f"/v2/models/{{model}}/{ending}" for ending in FORMS}
-"""As what calls over HTTP are counted, by the last segment of their path."""
+"""The names under which calls over HTTP are counted, by the last segment of their path."""
 START = "/v2/models/"
 
 
@@ -94,6 +94,7 @@ def routes(models: Models) -> Iterator[tuple[Model, InferRoute, TensorTarget]]:
         if models.get(model.name) is model:
             ways.append("")
         sayable = model.name.encode("utf-8", "replace").decode()
+        # Also as it stands in a URL: a model with `raw_paths` has all paths matched undecoded.
         for name in {sayable, quote(sayable)}:
             for way in ways:
                 for ending, form in FORMS.items():

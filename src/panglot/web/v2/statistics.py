@@ -1,4 +1,4 @@
-"""What a model has done, as Triton counts it: inferences are rows, executions are runs."""
+"""The counts of a model as Triton has them: inferences are rows, executions are runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 
 
 def statistics(model: Model) -> dict[str, Any]:
-    """What a model has done since it was loaded, over all of its routes. Times are in nanoseconds."""
+    """The counts of a model since it was loaded, over all of its routes. Times are in nanoseconds."""
     metrics = model.metrics
     names = {MADE_BY_MODELS, *NAMES.values(), *RPC_NAMES.values(), *(route.name for route in model.contract.routes)}
     answered = [(status, count) for (route, status), count in metrics.requests.items() if route in names]
@@ -25,6 +25,7 @@ def statistics(model: Model) -> dict[str, Any]:
         queue.merge(pool.queue_time)
     total = sum(counted.total for route, counted in metrics.latency.items() if route in names)
     computed = _computed(metrics)
+    # Of a pipeline the pool in which most rows shared runs.
     pool = max(metrics.pools.values(), key=lambda pool: pool.runs.rows, default=PoolMetrics())
     runs = _runs(pool, good, computed)
     return {

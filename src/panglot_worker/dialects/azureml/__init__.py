@@ -52,7 +52,7 @@ class AzureMl(Dialect):
         self.first = ""
         """The parameter that takes the body, or the request."""
         self.requests: Any = None
-        """What makes the request objects of a script that takes them."""
+        """Makes the request objects, for a script that takes them."""
         self._has_warned = False
 
     # Loading
@@ -143,6 +143,7 @@ class AzureMl(Dialect):
         return Call(self._with_headers({self.first: made.request}, seen), made.context)
 
     def _begin(self, request: Request) -> Seen:
+        """Read the head. The context becomes the header lines of the answer. Raises Refused."""
         seen, lines = self.heads.of(request)
         request.context = lines + self.lines
         return seen
@@ -202,6 +203,7 @@ class AzureMl(Dialect):
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """The platform's answer to a failure: its own refusals, `run()` that raised, a result that cannot be sent."""
+        # No list where the head was refused, where a stream has begun, and where tensors came.
         headers = request.context if type(request.context) is list else self.lines
         if isinstance(error, Refused):
             return answers.message(error.status, error.message, headers)

@@ -27,7 +27,7 @@ SHORT_TIMES = tuple(TOOK + "%.3f" % (microseconds / 1000) for microseconds in ra
 
 
 class Ran(NamedTuple):
-    """What a call of `run()` gave, and whether it is a response."""
+    """The result of a call of `run()`, and whether it is a response."""
 
     output: Any
     is_response: bool
@@ -52,6 +52,7 @@ def is_response(output: Any) -> bool:
     """Whether a script answers with a response of Flask's, or with one that looks like it."""
     if type(output) in ALWAYS_JSON:
         return False
+    # Neither module is imported for this: without it, no response of it can exist.
     flask = sys.modules.get("flask")
     own = sys.modules.get("azureml_inference_server_http.api._http")
     kinds = tuple(module.Response for module in (flask, own) if module is not None)

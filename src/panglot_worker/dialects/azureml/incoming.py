@@ -30,7 +30,7 @@ def headers_of(head: wire.Head) -> Dict[str, str]:
 
 
 class Seen:
-    """What the heads of requests say that differ in their ids alone."""
+    """The head of requests that differ in their ids alone."""
 
     __slots__ = ("_environ", "_headers", "content_type", "head", "with_ids")
 
@@ -54,6 +54,7 @@ class Seen:
         """The request as WSGI has it, for request objects."""
         if self._environ is None:
             self._environ = _environ_of(self.head, self.headers, len(body))
+        # A copy for each request: Flask and scripts put values of their own into it.
         return {**self._environ, "wsgi.input": io.BytesIO(body)}
 
 
@@ -65,12 +66,12 @@ class Heads:
         self._rest = b""
 
     def of(self, request: Request) -> Tuple[Seen, List[str]]:
-        """What the head of a request says, and the header lines of its answer that tell its ids. Raises Refused."""
+        """The head of a request, and the header lines with its ids for the answer. Raises Refused."""
         request_id, _, rest = request.raw_head.partition(b"\0")
         seen = self._last
         if rest != self._rest or seen is None:
             seen = Seen(request.head)
-            # The length of a script's body is not in the head of a request with tensors.
+            # Not kept with tensors: `environ` has the length of the body, which differs while the head does not.
             if not request.has_tensors:
                 self._last, self._rest = seen, rest
         if seen.with_ids:

@@ -1,4 +1,4 @@
-"""What `run()` gets of a request: the text of its body, or one value for each of its parameters."""
+"""The input of `run()`: the text of a request's body, or one value for each parameter."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def object_of(content_type: str, body: wire.Buffer, limits: Limits) -> Dict[str,
 
 
 def _why(body: wire.Buffer, error: ClientError) -> str:
-    """What the platform says is wrong with a text; what we say where the platform would take it: NaN, deep nesting."""
+    """The platform's own message about a malformed text; ours where the platform takes the text: NaN, deep nesting."""
     try:
         json.loads(bytes(body))
     except json.JSONDecodeError as theirs:

@@ -40,7 +40,7 @@ def configure_logging(package: Package) -> None:
 
 
 def _print_to_logger() -> None:
-    """Have `print` to standard output logged by `azmlinfsrv.print`, so that `logging.json` decides about it too."""
+    """Send `print` to standard output through the logger `azmlinfsrv.print`, as `logging.json` decides."""
     original = builtins.print
     logger = logging.getLogger(LOGGER + ".print")
 

@@ -35,6 +35,7 @@ class FlaskRequests:
         self._seen: Optional[Seen] = None
 
     def make(self, seen: Seen, body: wire.Buffer) -> RawRequest:
+        # Another head may have another method or path, and lead to another rule.
         if seen is not self._seen:
             self._seen, self._app.known_adapter = seen, None
         context = self._app.request_context(seen.environ(body))
@@ -45,9 +46,10 @@ def _app_kind(flask: Any, map_adapter: Any) -> Any:
     """A Flask that looks for the rule of an address once, for all requests with the same head."""
 
     class KnownAdapter(map_adapter):  # type: ignore[misc]
-        """What is known of an address: the rule that it leads to."""
+        """Looks up the rule for an address once, and remembers it."""
 
         def __init__(self, adapter: Any) -> None:
+            # Flask reads the attributes of an adapter. Its constructor would want arguments that are gone.
             self.__dict__.update(vars(adapter))
             self._adapter = adapter
             self._matches: Any = None
@@ -57,12 +59,13 @@ def _app_kind(flask: Any, map_adapter: Any) -> Any:
                 return self._adapter.match(*arguments, **options)
             if self._matches is None:
                 self._matches = self._adapter.match(return_rule=True)
+            # A copy: the request holds the values, and the script may change them.
             rule, values = self._matches
             return rule, dict(values)
 
     class App(flask):  # type: ignore[misc]
         known_adapter: Any = None
-        """That of the requests which come now."""
+        """The adapter for the head of the current requests."""
 
         def create_url_adapter(self, request: Any) -> Any:
             if request is None:
@@ -99,7 +102,7 @@ class OwnRequests:
 
 
 def requests_for(limits: Limits) -> Any:
-    """What makes request objects in this interpreter."""
+    """The maker of request objects for this interpreter."""
     if "flask" in sys.modules or util.find_spec("flask") is not None:
         return FlaskRequests()
     return OwnRequests(limits)

@@ -1,4 +1,4 @@
-"""The loaded script: its `run`, how `run` is called, and what it says about its input and output."""
+"""The loaded script: its `run`, how `run` is called, and the schemas of its input and output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Script(NamedTuple):
     """The parameters that take input: all but the headers."""
     takes_headers: bool
     schemas: Dict[str, Any]
-    """What `/swagger.json` says: `input`, `output`, and the versions of Swagger that can say it."""
+    """For `/swagger.json`: the schemas `input` and `output`, and the `versions` of Swagger that can express them."""
 
 
 def load(package: Package) -> Script:
@@ -124,6 +124,7 @@ def converts(error: BaseException) -> bool:
     frame = error.__traceback__
     converting = False
     while frame is not None:
+        # From the outside in: the decorator converts the input before it calls `run`, which is in MODULE.
         module = str(frame.tb_frame.f_globals.get("__name__", ""))
         if module == MODULE:
             return False

@@ -11,7 +11,7 @@ DATATYPES = {"integer": "INT64", "number": "FP64", "boolean": "BOOL", "string": 
 
 
 def specs(schemas: Dict[str, Any]) -> Tuple[List[TensorSpec], List[TensorSpec]]:
-    """Inputs and outputs, as far as schemas say them; what is an object travels as one element of text."""
+    """Inputs and outputs, as far as the schemas tell them; an object travels as one element of text."""
     given = schemas["input"].get("properties", {})
     inputs = [_spec(name, schema) for name, schema in given.items()]
     answered = schemas["output"]

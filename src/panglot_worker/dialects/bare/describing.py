@@ -81,7 +81,7 @@ def _bytes(model: ModelRuntime) -> int:
 
 
 def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Optional[ExampleRequest]:
-    """What the package has to show, else what can be made up, if that is short."""
+    """The example of the package, else one that is made up, if it is short."""
     given = given_example(folder)
     if given is not None:
         return {"kind": "json", "value": given}

@@ -32,7 +32,7 @@ def nested_array(spec: ModelTensor, value: Any) -> Any:
     except OverflowError:
         raise ClientError("%s holds a number beyond 64 bits" % spec.name) from None
     if given.size == 0 and given.dtype.kind == "f":
-        # An empty list says nothing about what is not in it.
+        # An empty list has no type of its own: numpy makes floats of it.
         given = given.astype(NUMPY[spec.datatype])
     return converted(spec, given)
 
@@ -75,7 +75,7 @@ def fitted(spec: ModelTensor, given: Any) -> Any:
     if wanted is None:
         return given
     if given.shape == (0,) and wanted[:1] == [FREE]:
-        # An empty list: no rows, whatever they would look like.
+        # An empty list: no rows, of any shape.
         given = given.reshape(0, *(size if size != FREE else 0 for size in wanted[1:]))
     elif given.ndim == len(wanted) - 1 and wanted[0] in (FREE, 1):
         given = given[None]

@@ -27,7 +27,7 @@ class Layout(NamedTuple):
 
 
 class PictureInput(NamedTuple):
-    """An input that is a picture, and what its numbers are to be; by default those of float types are 0 to 1."""
+    """An input that is a picture, and the range of its numbers; for float types it is 0 to 1 by default."""
 
     tensor: ModelTensor
     layout: Layout
@@ -65,7 +65,9 @@ def _opened(content: bytes) -> Any:
     pillow = importlib.import_module("PIL.Image")
     try:
         image = pillow.open(io.BytesIO(content))
+        # `open` reads the head alone: whatever is wrong with the rest must show here.
         image.load()
+    # An error here, by `compat.pictures.limit`: between one and two times the limit Pillow only warns.
     except pillow.DecompressionBombWarning:
         raise ClientError("the image has too many pixels", 413) from None
     except pillow.DecompressionBombError:

@@ -29,7 +29,7 @@ class InputReader(NamedTuple):
     def decode(self, content_type: str, body: codec.Body) -> Arrays:
         """The inputs in a body of any type."""
         if not content_type or content_type.startswith(URLENCODED):
-            # What `curl --data-binary @file` says when nobody tells it better.
+            # `curl --data-binary @file` sends this type unless it is given another.
             is_file = bytes(body[: len(NPY)]) == NPY or (self.pictures and is_picture(body))
             content_type = codec.OCTETS if is_file else content_type
         sent = codec.decode(content_type, body, self.limits)
@@ -80,6 +80,7 @@ class InputReader(NamedTuple):
 def same_rows(inputs: Sequence[ModelTensor], arrays: Arrays) -> Arrays:
     """The arrays, if all that have rows have as many. Raises ClientError."""
     counts = {spec.name: len(arrays[spec.name]) for spec in inputs if spec.shape and spec.shape[0] == FREE}
+    # Beside an input of a fixed first size, a free one need not count rows.
     if len(inputs) == len(counts) and len(set(counts.values())) > 1:
         raise ClientError("the inputs differ in their rows: %s"
                           % ", ".join("%s has %d" % pair for pair in counts.items()))  # fmt: skip

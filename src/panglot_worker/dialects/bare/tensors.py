@@ -17,7 +17,7 @@ from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 LABELS = ".labels"
-"""Behind the name of an output: the output that says what its columns stand for."""
+"""Added to the name of an output, it names the output with the labels of its columns."""
 
 
 class TensorTaker(NamedTuple):

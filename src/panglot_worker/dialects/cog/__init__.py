@@ -69,7 +69,7 @@ class Cog(Dialect):
         return stages._replace(by_route={HEALTH: health})
 
     def _load_trainer(self) -> None:
-        """Import the function that trains. Where it needs what is not installed, only trainings fail of it."""
+        """Import the function that trains. Where a module that it needs is missing, only trainings fail."""
         named = self.package.options.get("train")
         if not named or not self.package.does("inference"):
             return
@@ -123,6 +123,7 @@ class Cog(Dialect):
             name = str(body.get("id") or request.head.job.decode())
             prediction.write = Uploads(self.upload_url, name).write
         files = prediction.files = Files(self.package.settings)
+        # Before files are fetched: where that fails, `failure` finds the prediction here, and removes its files.
         request.context = prediction
         try:
             prediction.arguments = predictor.arguments(values, files)
@@ -185,7 +186,7 @@ class Cog(Dialect):
         return exception
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """Whether the log need not tell a failure: one of the script it does, whatever its status."""
+        """Whether the log can leave a failure out: it has every failure of the script, whatever its status."""
         return isinstance(error, ClientError)
 
     # Server-sent events

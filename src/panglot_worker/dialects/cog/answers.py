@@ -1,4 +1,4 @@
-"""Requests that are none, as the platform's server answers them."""
+"""The bodies of requests, and the platform's answers to bodies that it does not take."""
 
 from __future__ import annotations
 

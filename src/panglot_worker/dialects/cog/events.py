@@ -1,4 +1,4 @@
-"""What a script says while it makes a prediction, as the platform's events."""
+"""The platform's events for the output that a script prints while it makes a prediction."""
 
 from __future__ import annotations
 

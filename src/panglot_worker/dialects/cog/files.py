@@ -73,6 +73,7 @@ class Files:
                 if not data:
                     break
                 size += len(data)
+                # The announced length was checked before, but there may be none.
                 if size > self._most:
                     raise TooLarge
                 content.write(data)

@@ -22,7 +22,7 @@ SCHEMAS: Dict[str, Dict[str, Any]] = {
 
 
 class BadValue(Exception):
-    """Why a value is not one of an input: the message and the type of pydantic, and what it says besides."""
+    """Why an input does not take a value: the message and the type of pydantic, and the values in the message."""
 
     def __init__(self, message: str, kind: str, context: Optional[Dict[str, Any]] = None) -> None:
         super().__init__(message)
@@ -61,6 +61,7 @@ def kind_of(annotation: Any, names: Dict[Any, str]) -> Optional[Kind]:
         rest = [argument for argument in arguments if argument is not NONE]
         inner = kind_of(rest[0], names) if len(rest) == 1 else Kind("any")
         return inner._replace(optional=True) if inner is not None else None
+    # Before CPython 3.9 a bare `List` has a type variable as its argument, which `repr` shows with a tilde.
     if origin in (list, List) or annotation in (list, List):
         inner = kind_of(arguments[0], names) if arguments and not repr(arguments[0]).startswith("~") else Kind("any")
         return Kind(inner.name, many=True) if inner is not None and not inner.many else None
@@ -144,7 +145,7 @@ EXACT = {"str": {str}, "int": {int}, "float": {float}, "bool": {bool}, "dict": {
 
 
 def is_right(values: List[Any], name: str) -> bool:
-    """Whether all values are surely what `read` makes of them; lists may be long."""
+    """Whether `read` would surely leave all values as they are; a quick look, since lists may be long."""
     return set(map(type, values)) == EXACT.get(name)
 
 

@@ -30,8 +30,8 @@ def kind_of(name: str) -> str:
 
 
 def plain(value: Any, write: Write = written) -> Any:
-    """A value of JSON, as far as this knows its type; what is left is for the encoder. Files are what `write` makes of
-    them. Raises OSError, and what that raises."""
+    """A value of JSON, for the types that are known here; other values are left to the encoder. `write` makes the text
+    for each file. Raises OSError, and what `write` raises."""
     if isinstance(value, (str, int, float, bool, type(None))) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, pathlib.PurePath):

@@ -45,19 +45,20 @@ class Prediction:
         self._output: Any = None
         self._outputs: List[Any] = []
         self._scope: Any = None
+        """The `cog.metrics.Scope` of this prediction; None before `begin`."""
 
     @property
     def is_job(self) -> bool:
         return bool(self.request.head.job)
 
     def begin(self) -> None:
-        """The script is called now."""
+        """Note that the script is called now."""
         self.started_at, self._began = now(), time.perf_counter()
         context = self.body.get("context")
         self._scope = sys.modules["cog.metrics"].begin_scope(context if isinstance(context, dict) else None)
 
     def tell_figures(self, tell: Callable[[Event], None]) -> None:
-        """Have each figure that the script tells from now on told as an event."""
+        """Tell each further figure of the script as an event."""
 
         def record(name: str, value: Any, mode: str) -> None:
             tell(("metric", {"name": name, "value": value, "mode": mode}))
@@ -65,7 +66,7 @@ class Prediction:
         self._scope.metrics.on_record = record
 
     def end(self, output: Any) -> "Prediction":
-        """The script has answered."""
+        """Note the result of the script, and the time that it took."""
         self._seconds = time.perf_counter() - self._began
         self._output = output
         return self
@@ -121,6 +122,6 @@ class Prediction:
         return "completed", self.end(self._outputs if is_list else self._outputs[0]).succeeded()
 
     def failed_event(self, error: str) -> Event:
-        """The whole prediction with what it put out and told before it failed."""
+        """The whole prediction, with the outputs and figures from before it failed."""
         self._seconds = time.perf_counter() - self._began
         return "completed", {**self.failed(error), "output": self._outputs or None, "metrics": self._metrics()}

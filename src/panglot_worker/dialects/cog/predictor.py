@@ -67,7 +67,7 @@ class Predictor:
 
     @property
     def summary(self) -> str:
-        """What the author wrote about the method, the class or the script."""
+        """The first paragraph of the docstring of the method, the class or the script."""
         texts = (inspect.unwrap(self.function).__doc__, type(self.instance).__doc__, self.module.__doc__)
         text = next((text for text in texts if text and text != self.cog.BasePredictor.__doc__), "")
         return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
@@ -109,7 +109,7 @@ class Predictor:
                 if many and parameter.kind.name in MADE:
                     made[parameter.name] = [self._made(each, parameter.kind, files) for each in value]
                 elif isinstance(value, (list, dict)):
-                    # The script may change its own: neither the answer nor the default shows that.
+                    # A copy, since the script may change it: the answer repeats inputs, and defaults are used again.
                     made[parameter.name] = copied(value) if parameter.kind.name in NESTED else copy.copy(value)
                 else:
                     made[parameter.name] = self._made(value, parameter.kind, files)

@@ -19,7 +19,7 @@ class Parameter(NamedTuple):
     name: str
     kind: Kind
     field: Any
-    """What `Input(...)` says of it; the dialect makes one for a plain default."""
+    """The `FieldInfo` of `Input(...)`; the dialect makes one for a plain default."""
 
     @property
     def is_required(self) -> bool:

@@ -28,7 +28,7 @@ from panglot_worker.scripts.loading import script_traceback
 
 
 class Outcome(NamedTuple):
-    """What came of a task: results, or what it failed of."""
+    """The outcome of a task: results, or the exception that it failed of."""
 
     kind: str
     rets: Sequence[Any] = ()
@@ -90,6 +90,7 @@ class Evals(Dialect):
             infer=self.infer,
             infer_batch=self.infer_batch if self.batch_size > 1 else None,
             encode=self.encode,
+            # `decode` shares no state with a call of the script: `infer` writes the pictures to files.
             decodes_ahead=True,
         )
 
@@ -148,7 +149,9 @@ class Evals(Dialect):
             if task.kind != SINGLE:
                 outcomes[number] = self._attempt(task)
         self._tell_measured()
+        # Where another pool encodes, no last answer comes here: each count is sent at once.
         self._open = len(values) if self.package.does("encode") else 0
+        # A single item fails here, in the stage that failed. In a batch, `encode` raises each failure for its item.
         if len(values) == 1:
             error = outcomes[0].error
             if error is not None:
@@ -170,6 +173,7 @@ class Evals(Dialect):
             if len(rets) != len(tasks):
                 raise WrongShape("net_inference got %d requests and returned %d results" % (len(tasks), len(rets)))
         except BaseException as error:
+            # SystemExit, or an interrupted call: nothing runs again, and the runner decides about this process.
             if not self.rerun or not isinstance(error, Exception):
                 return [Outcome(SINGLE, error=error) for _ in tasks]
             alone = splitting.one_by_one(self._run, items, error, self.port, _traceback_of_script)
@@ -195,6 +199,7 @@ class Evals(Dialect):
         return rets if self.files is None else [self._without_paths(ret, self.files) for ret in rets]
 
     def _without_paths(self, ret: Any, files: PictureFiles) -> Any:
+        """A result, without the paths of pictures in its message, which clients get to see."""
         message = ret.get("message") if isinstance(ret, dict) else None
         if isinstance(message, str) and files.folder in message:
             return {**ret, "message": files.hidden(message)}
@@ -207,7 +212,7 @@ class Evals(Dialect):
     # Answers
 
     def hand_on(self, output: Any) -> Any:
-        """What another process encodes. This pool answers failures, and codes that want another try."""
+        """The outcome, for another process to encode. This pool answers failures, and codes that ask for a new try."""
         if isinstance(output, Outcome):
             if output.error is not None:
                 raise output.error
@@ -217,7 +222,7 @@ class Evals(Dialect):
         return output
 
     def encode(self, output: Outcome, request: Request) -> Answer:
-        """The platform's answer to a task. Raises what the task failed of, and WrongShape for results of no use."""
+        """The platform's answer to a task. Raises the exception that it failed of, and WrongShape for a bad result."""
         if output.error is not None:
             raise output.error
         rets = [answers.Ret(given, self.strict_codes) for given in output.rets]
@@ -225,6 +230,7 @@ class Evals(Dialect):
             answer = self.encoder.batch(rets)
         else:
             answer = self.encoder.group(rets[0]) if output.kind == GROUP else self.encoder.single(rets[0])
+        # After the encoder: `failure` counts a result that cannot be written.
         self._count_codes([ret.code for ret in rets])
         return answer
 
@@ -234,7 +240,7 @@ class Evals(Dialect):
             return Answer("", error.to_json(), flags=wire.FETCH)
         if isinstance(error, ClientError) and stage == "decode":
             return Problem(error.status, "bad_request", error.message)
-        # What is said while a request is read, of addresses too, is no code of the script's.
+        # A code from reading a request or its addresses is not the script's: the rule for codes does not apply.
         strict = self.strict_codes and stage != "decode"
         code = answers.known_code(error.code, strict) if isinstance(error, Failed) else FAILED
         code = code if code >= 300 else 500
@@ -242,7 +248,7 @@ class Evals(Dialect):
         return answers.error(code, self._text(error))
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """A code and a message are the script's own words; everything else is an error in it."""
+        """A code with a message is the script's own answer; every other exception is an error in the script."""
         return isinstance(error, (Failed, Fetching, ClientError))
 
     # Metrics
@@ -268,7 +274,7 @@ def _outcome(task: Task, outcome: splitting.Outcome) -> Outcome:
 
 
 def _traceback_of_script(error: BaseException) -> str:
-    """Of a code and a message, which are the script's own words, there is none."""
+    """The traceback for the log; none for a code and a message, which are the script's own answer."""
     return "" if isinstance(error, Failed) else script_traceback(error)
 
 

@@ -19,7 +19,7 @@ RETRY_AFTER = "retry-after: 1"
 
 
 def known_code(code: int, strict: bool) -> int:
-    """The code as clients see it: in `strict`, one of those the original let through."""
+    """The code for clients; with `strict`, one of the codes that the original let through."""
     if strict:
         return code if code in KNOWN else 500
     return code if code == 0 or 200 <= code <= 299 or 400 <= code <= 599 else 500
@@ -81,7 +81,7 @@ def _bytes(body: Any) -> bytes:
 
 
 class Encoder:
-    """Results to JSON text. With `strict`, what the platform's json module did not know is an error here too."""
+    """Writes results as JSON. With `strict`, types that the platform's json module did not know are errors here too."""
 
     def __init__(self, limits: Limits, nan: str, strict: bool) -> None:
         self.limits = limits
@@ -115,6 +115,7 @@ class Encoder:
                 return bytes(value).decode("utf-8")
             except UnicodeDecodeError as error:
                 raise TypeError(str(error)) from None
+        # The platform's json module wrote two types of numpy: float64 is a float, and in Python 2 int64 was an int.
         if self.strict and hasattr(value, "dtype") and not isinstance(value, float):
             if getattr(value, "shape", None) == () and str(value.dtype) == "int64":
                 return int(value)

@@ -23,7 +23,7 @@ SIGNED_FOR = 3600
 
 
 class Limits(NamedTuple):
-    """What a download may do: bytes in all, seconds without any, and the hosts that need not be public."""
+    """The limits of a download: bytes in all, seconds without a byte, and the hosts that need not be public."""
 
     bytes: int
     silence: float
@@ -41,15 +41,17 @@ class Downloads:
         self.progress = progress
 
     def path(self, name: str, source: str) -> str:
-        """The local file that a source stands for: itself, or what its address leads to. Raises ScriptError."""
+        """The local file of a source: the source itself, or the download from its address. Raises ScriptError."""
         if source not in self.addresses:
             return source
         url, algorithm, digest, private = self.addresses[source]
         path = os.path.join(self.folder, hashlib.sha256(source.encode()).hexdigest())
+        # Workers that start at the same moment may each fetch it. Either copy is complete when it gets this path.
         if not os.path.exists(path):
             self.progress("fetching %s" % name)
             with self._whole(path) as file:
                 self._fetch(name, self._signed(url) if private else url, file)
+                # While the path is still free: other workers take a file that is there without a check.
                 _check(name, file.name, algorithm, digest)
         return path
 
@@ -57,6 +59,7 @@ class Downloads:
     def _whole(self, path: str) -> Iterator[Any]:
         """A file to write to: it gets its final path when it is complete, and is removed if writing fails."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        # In the same folder: only within one file system is a rename atomic.
         with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
             try:
                 yield file
@@ -93,6 +96,7 @@ class Downloads:
             if not data:
                 break
             size += len(data)
+            # The stream itself checks no more than the announced length.
             if size > self.limits.bytes:
                 raise TooLarge
             file.write(data)
@@ -132,7 +136,7 @@ def _digest(path: str, algorithm: str) -> str:
 
 
 def etag(path: str) -> str:
-    """The hash that Qiniu's storage shows: of the file, or, where it has several blocks, of the hashes of those."""
+    """The hash that Qiniu's storage shows: of the file's only block, or of the hashes of its blocks."""
     with open(path, "rb") as file:
         blocks = [hashlib.sha1(block).digest() for block in iter(lambda: file.read(ETAG_BLOCK), b"")]  # noqa: S324  the platform's digest
     if len(blocks) > 1:

@@ -1,4 +1,4 @@
-"""What a request may fail of, as the platform's codes say it."""
+"""The failures of a request, in the platform's codes and sentences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ WRONG_TYPE = "wrong content type"
 OUT_OF_BATCH_SIZE = "eval request out of batch_size %d"
 NOT_SUPPORTED = "not supported"
 UNREADABLE = "the uri cannot be read"
-"""Of a missing or refused file, a refused address, a failed connection: nobody learns which."""
+"""For a missing or refused file, a refused address and a failed connection alike: clients cannot probe this machine."""
 BAD_DATA = "bad data uri"
 
 
 class Failed(Exception):
-    """A request answered with a code and a message; nobody's program error."""
+    """The request gets a code and a message. This is an answer, and no error in a program."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)
@@ -25,4 +25,4 @@ class Failed(Exception):
 
 
 class WrongShape(Exception):
-    """What the script returned does not follow the convention."""
+    """The result of the script does not follow the convention."""

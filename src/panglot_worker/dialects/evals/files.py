@@ -13,6 +13,7 @@ from panglot_worker.dialects.evals.downloads import Downloads
 from panglot_worker.errors import ScriptError
 
 LARGE = 256 << 20
+"""Bytes above which `link_large` links a file instead of copying it."""
 FICLONE = 0x40049409
 
 
@@ -67,6 +68,7 @@ class Workplace:
             os.symlink(os.path.realpath(source), target)
             return
         with open(source, "rb") as original, open(target, "xb") as copy:
+            # A clone shares the blocks of the original until one of them is written to. Not every file system can.
             with contextlib.suppress(OSError):
                 fcntl.ioctl(copy.fileno(), FICLONE, original.fileno())
                 return

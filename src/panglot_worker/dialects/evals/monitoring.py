@@ -1,4 +1,4 @@
-"""What scripts measure with `monitor_rt_*`, sent to the front for /metrics."""
+"""Sends the measurements that scripts take with `monitor_rt_*` to the front, for /metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any, Dict, List, Tuple
 
 MOST_SERIES = 100
-"""Label values are the script's own; a script that makes up new ones for ever is not followed for ever."""
+"""How many series of a histogram are reported: a script may make up new label values without end."""
 
 
 class Measured:
@@ -17,7 +17,7 @@ class Measured:
         self._reported: Dict[str, Tuple[List[int], float]] = {}
 
     def deltas(self) -> Dict[str, float]:
-        """By series: `NAME_bucket{..., le="..."}` counts what fell into that bucket alone, `NAME_sum` the seconds."""
+        """By series: `NAME_bucket{..., le="..."}` counts this bucket's observations alone, `NAME_sum` the seconds."""
         series: Dict[str, float] = {}
         for histogram in self.registry.histograms:
             for values, child in list(histogram.children.items())[:MOST_SERIES]:
@@ -34,6 +34,7 @@ class Measured:
                 le = "+Inf" if bound == math.inf else "%g" % bound
                 series['%s_bucket{%s,le="%s"}' % (name, labels, le)] = now - before
         series["%s_sum{%s}" % (name, labels)] = child.total - total
+        # A copy: the script goes on counting in its list.
         self._reported[name + labels] = (list(child.counts), child.total)
 
 

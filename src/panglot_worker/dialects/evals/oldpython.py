@@ -1,4 +1,4 @@
-"""What lets sources for Python 2 that parse on Python 3 run on it. Only the package's own modules get it.
+"""Lets sources for Python 2 that parse on Python 3 run there. It changes the package's own modules only.
 
 A module under the package's folders sees builtins of its own: `xrange`, `unicode` and the like, and an `__import__`
 that looks beside the importing module first, as Python 2 did. So `import config` and `import evals.config` are one
@@ -46,7 +46,7 @@ class Finder:
         self.builtins: Dict[str, Any] = {**vars(builtins), **OLD_NAMES, "__import__": old}
 
     def loader(self, name: str, path: str) -> "Loader":
-        """What loads a module of the package from a file."""
+        """A loader for one module of the package."""
         return Loader(name, path, self.builtins)
 
     def find_spec(
@@ -88,6 +88,7 @@ def old_import(
     """An import without dots means the importing module's own package first."""
     package = (globals or {}).get("__package__")
     top = name.partition(".")[0]
+    # Beside the script, in `evals`, the platform's module of this name comes first: the import path has the package's.
     is_own = package == "evals" and top in own
     if level == 0 and package and not is_own and _is_beside(package, top):
         if fromlist:

@@ -25,10 +25,11 @@ class PictureFiles:
         self._a_path = re.compile(re.escape(folder + os.sep) + r"[^\s'\"]*")
 
     def stored(self, task: Task) -> Task:
-        """The task with the names of its pictures as their `uri`, and what will be in the files."""
+        """The task with names of pictures as their `uri`, and with the contents of the files to come."""
         files: Dict[str, bytes] = {}
         for req in task.reqs:
             for entry in pictures_of(req):
+                # A number: no name that a client chose becomes part of a path.
                 entry["uri"] = str(len(files))
                 files[entry["uri"]] = entry["body"]
         return task._replace(files=files)
@@ -45,6 +46,7 @@ class PictureFiles:
 
     def _written(self, task: Task, folders: List[str]) -> Task:
         folder = tempfile.mkdtemp(dir=self.folder)
+        # Before the files are written: that may fail, and then the folder must go too.
         folders.append(folder)
         for name, body in task.files.items():
             with open(os.path.join(folder, name), "wb") as file:
@@ -52,7 +54,7 @@ class PictureFiles:
         return _renamed(task, lambda uri: os.path.join(folder, uri) if uri in task.files else uri)
 
     def named(self, task: Task) -> Task:
-        """What `written` gave, or what a script made of it, with names instead of paths again."""
+        """A task of `written`, perhaps changed by the script, with names instead of paths again."""
         return _renamed(task, lambda uri: os.path.basename(uri) if uri.startswith(self.folder + os.sep) else uri)
 
     def hidden(self, text: str) -> str:

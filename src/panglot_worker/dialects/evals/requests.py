@@ -1,4 +1,4 @@
-"""Bodies of requests to what a script gets: one request, a group of pictures that is one request, or a list of both."""
+"""Reads bodies: one request, a group of pictures that is one request, or a list of requests of either kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SINGLE, GROUP, BATCH = "single", "group", "batch"
 
 
 class Task(NamedTuple):
-    """What one HTTP request asks for. `reqs` are the dicts of the script, one unless `kind` is BATCH."""
+    """The work of one HTTP request. `reqs` are the dicts for the script, one unless `kind` is BATCH."""
 
     kind: str
     reqs: List[Dict[str, Any]]

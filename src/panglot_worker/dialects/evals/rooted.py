@@ -25,6 +25,7 @@ def read(root: str, path: str, most: int, linked: bool = False) -> bytes:
         raise Unreadable(str(error)) from None
     try:
         about = os.fstat(file)
+        # A second name may be a hard link, which shows a file from elsewhere inside of the root.
         if not stat.S_ISREG(about.st_mode) or (about.st_nlink != 1 and not linked) or about.st_size > most:
             raise Unreadable("it is no plain file, has several names, or is too large")
         return _whole(file, most)
@@ -35,10 +36,11 @@ def read(root: str, path: str, most: int, linked: bool = False) -> bytes:
 
 
 def _whole(file: int, most: int) -> bytes:
-    """A file may grow while it is read."""
+    """The bytes of a file, which may grow while it is read. Raises Unreadable."""
     pieces: "list[bytes]" = []
     size = 0
     while size <= most:
+        # One byte more than allowed: it tells a file of exactly this size from a larger one.
         piece = os.read(file, min(1 << 20, most + 1 - size))
         if not piece:
             return b"".join(pieces)

@@ -32,10 +32,12 @@ def load(package: Package) -> "Script":
     sys.argv = [""]
     evals = _platform(package)
     folders: List[str] = list(options.get("import_folders", ()))
+    # On the platform the script's folder was the package `evals` itself: its helpers are `evals.NAME` too.
     evals.__path__ = [*evals.__path__, package.folder]
     for name in ("utils", "mxnet_base"):
         inner: Any = importlib.import_module("evals." + name)
         inner.__path__ = [*inner.__path__, os.path.join(package.folder, name)]
+    # The first two are the script's folder and the platform's modules, as `loading.enter` has put them.
     sys.path[:] = sys.path[:2] + [folder for folder in folders if folder not in sys.path[:2]] + sys.path[2:]
     _lend_path(package, folders)
     finder = oldpython.install([package.folder, *folders], options.get("own_helpers", ()))
@@ -65,7 +67,7 @@ def interface(module: ModuleType, name: str, file: str) -> Optional[Callable[...
 
 
 def _platform(package: Package) -> Any:
-    """Our `evals`, also where the package holds one of the platform's."""
+    """Our own `evals`, also where the user's package has a copy of the platform's."""
     sys.path.insert(0, package.platform("always"))
     try:
         importlib.import_module("evals.utils")
@@ -127,7 +129,7 @@ class Script:
         return function
 
     def _with_id(self, function: Callable[..., Any], model: Any, value: Any) -> Any:
-        """The decorators take the request's id too."""
+        """Call a function of the script. Decorated functions take the request's id too."""
         return function(model, value, REQID) if hasattr(function, "evals_handler") else function(model, value)
 
     def create(self, configs: Dict[str, Any]) -> None:
@@ -149,6 +151,7 @@ class Script:
         return changed
 
     def _refused(self, message: Any, code: Any = None) -> ScriptError:
+        """The error of a script that does not start. Raises the script's own exception where a decorator caught one."""
         raised = getattr(message, "error", None)
         if raised is not None:
             raise raised
@@ -157,10 +160,11 @@ class Script:
 
 
 def _refuse(code: Any, message: Any, returned_nothing: bool) -> None:
-    """Raise what a call's message says, if it says something; the message decides, not the code.
+    """Raise Failed for the message of a call, unless it is empty: the message decides, not the code.
 
-    Only where nothing was returned beside them, the code decides too.
+    Only where the call returned no results, the code decides too. Raises the exception that a decorator caught.
     """
+    # The decorators turn every exception into a message. The exception itself lets the log name the line.
     raised = getattr(message, "error", None)
     if raised is not None:
         raise raised
@@ -174,8 +178,9 @@ def _refuse(code: Any, message: Any, returned_nothing: bool) -> None:
 
 
 def _results(rets: Any) -> List[Any]:
-    """What a script gives as results. Raises WrongShape for None and for what is no list."""
+    """The results of a call; an empty dict is an empty list. Raises WrongShape for None, and for all else but lists."""
     if rets is None:
+        # The platform's own text: Python 2 says so of `map(function, None)`.
         raise WrongShape("argument 2 to map() must support iteration")
     if isinstance(rets, dict):
         if rets:
@@ -234,6 +239,7 @@ class Second(WithFiles):
 
     def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
         returned = self._with_id(self.infer, self.model, list(reqs))
+        # Three values: the script raised, and the decorator has put a code between them.
         rets, message = returned if len(returned) == 2 else (returned[0], returned[-1])
         _refuse(FAILED, message, False)
         return _results(rets)
@@ -282,3 +288,4 @@ def _without_bodies(data: Any) -> Any:
 
 
 OLD_CODES = {-1: (400, "out of batch size"), -2: (500, "forward failed"), -3: (400, "invalid image")}
+"""The code and the message of today for each special code of generation 1."""

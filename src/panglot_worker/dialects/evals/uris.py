@@ -1,4 +1,4 @@
-"""What the `uri` of a request leads to: bytes in it, bytes the front has fetched, or a file below `uri_root`."""
+"""The bytes behind the `uri` of a request: in the URI itself, fetched by the front, or in a file below `uri_root`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class Fetched(NamedTuple):
-    """What the front has fetched for a request, in the order the worker named it."""
+    """The parts that the front has fetched for a request, in the order in which the worker named their addresses."""
 
     parts: Sequence[Union[Buffer, Failed]]
 
 
 def split(raw: bytes, body: memoryview) -> Tuple[memoryview, Fetched]:
-    """The client's body, and what was fetched, which stands behind it."""
+    """The client's body, and the fetched parts, which lie behind it in the same memory."""
     own, parts = fetched.split(raw, body)
     return own, Fetched(
         [
@@ -35,7 +35,7 @@ def split(raw: bytes, body: memoryview) -> Tuple[memoryview, Fetched]:
 
 
 class Sources:
-    """Gives the bytes of URIs; files of one request have at most so many together."""
+    """Gives the bytes of URIs. The files of one request have at most `most` bytes together."""
 
     def __init__(self, root: str, most: int, linked: bool = False) -> None:
         self.root = root
@@ -47,9 +47,11 @@ class Sources:
         http = list(dict.fromkeys(data["uri"] for data in wanted if data["uri"].startswith(FETCHED)))
         ready: Dict[str, Any] = dict(zip(http, given.parts)) if given is not None else {}
         left = self.most
+        # Before anything is fetched: a request with an unreadable file costs no download.
         for data in wanted:
             if data["uri"] not in http:
                 data["body"] = self._own(data["uri"], left)
+                # The bytes of a `data:` URI came with the body, and count there.
                 left -= 0 if data["uri"].startswith("data:") else len(data["body"])
         if http and given is None:
             raise Fetching(http)
@@ -62,7 +64,7 @@ class Sources:
             data["uri"] = ""
 
     def _own(self, uri: str, most: int) -> bytes:
-        """Bytes in the URI itself, or of a file of at most so many. A path without a scheme needs a root."""
+        """The bytes in the URI, or of a file of at most `most` bytes. A path without a scheme needs a root."""
         if uri.startswith("data:"):
             return _data(uri)
         path = uri[len(FILE) :] if uri.startswith(FILE) else uri

@@ -32,6 +32,7 @@ class HfEndpoint(Dialect):
 
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script and construct its handler with the package's folder. Raises ScriptError."""
+        # Before the import: it changes the frameworks that the script imports.
         devices.prepare(os.environ.get("PANGLOT_DEVICE", self.package.settings.get("device", "")), self._say)
         progress("importing " + os.path.basename(self.package.script))
         self.kind = script.find(self.package)
@@ -79,7 +80,7 @@ class HfEndpoint(Dialect):
         return self.writer.write(output, request.head.accept)
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        """A part of what a generator gives, which the platform refuses."""
+        """A part of an answer in parts. The platform has none: it refuses generators."""
         return streams.written(self.writer.json(output)[0], content_type)
 
     # Failures

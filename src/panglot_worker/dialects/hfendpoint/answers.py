@@ -1,4 +1,4 @@
-"""What a client gets for what a handler returned: JSON as orjson writes it, or a picture where Accept names one."""
+"""From a handler's result to the answer: JSON as orjson writes it, or a picture where Accept names one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMATS = {"JPG": "JPEG", "X-IMAGE": "PNG"}
 
 
 class Writer:
-    """Writes answers. Strict, it takes what the platform takes; else arrays of all frameworks, bytes and more."""
+    """Writes answers. With `strict`, of the platform's types; else also of arrays of all frameworks, bytes and more."""
 
     def __init__(self, limits: Limits, nan: str, strict: bool) -> None:
         self.limits = limits
@@ -39,7 +39,7 @@ class Writer:
         self.strict = strict
 
     def write(self, value: Any, accept: bytes) -> Answer:
-        """The answer to a client that accepts that. Raises ClientError, EncodeError, and what Pillow raises."""
+        """The answer, in a type that Accept allows. Raises ClientError, EncodeError, and what Pillow raises."""
         if accept not in (b"", b"*/*", b"application/json"):
             kind, picture = _chosen(accept.decode("latin-1"))
             if picture:
@@ -93,7 +93,7 @@ def compact(value: Any) -> bytes:
 
 
 def convert(value: Any) -> Any:
-    """One step towards JSON for what orjson writes with numpy's types; pictures are PNG in base64. Raises TypeError."""
+    """One step towards JSON, for the types that orjson writes; pictures are PNG in base64. Raises TypeError."""
     if isinstance(value, enum.Enum):
         return value.value
     if getattr(type(value), "__module__", "") == "numpy":

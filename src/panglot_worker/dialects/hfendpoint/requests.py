@@ -1,4 +1,4 @@
-"""What a handler gets for a request (docs/dialects/hfendpoint.md has the table).
+"""Makes the `data` of a handler from a request (docs/dialects/hfendpoint.md has the table).
 
 A dict of the JSON body; or `{"inputs": ...}` with a picture of Pillow, or with the bytes of a sound.
 """

@@ -27,6 +27,7 @@ from panglot_worker.video.ledger import Ledger
 from panglot_worker.video.limits import limits_of
 
 CLOSE_WITHIN = 1.0
+"""Seconds that `close` waits for each thread."""
 
 
 class Megflow(Dialect):
@@ -109,12 +110,14 @@ class Megflow(Dialect):
 
     def close(self) -> None:
         self.runtime.close()
+        # Nodes run `__del__` on their own threads, which end with this process.
         for thread in self.runtime.threads:
             thread.thread.join(CLOSE_WITHIN)
 
 
 def serve(dialect: Megflow, stages: None, port: Port, rerun: bool) -> str:
-    """Feed and answer until the front says stop."""
+    """Pass requests to the graph and answers to the front, until the front says stop."""
+    # It is made after `load`, where the gateway was made.
     dialect.gateway.tensor_adapter = dialect.tensor_adapter
     return dialect.gateway.serve(dialect.runtime)
 

@@ -20,7 +20,7 @@ from panglot_worker.scripts import loading, whole_lines
 
 
 def main(folder: str) -> None:
-    """Entry point of such a process, from its command line: run what the folder says, and end with its exit code."""
+    """Entry point of the process, from its command line: run the package in the folder, and exit with its code."""
     whole_lines.install()
     try:
         code = run(folder)
@@ -33,7 +33,7 @@ def main(folder: str) -> None:
 
 
 def run(folder: str) -> int:
-    """Run what `request.json` in the folder says. A failed load is written to `failure.json`; the exit code."""
+    """Run the package in `request.json` of the folder; returns the exit code. `failure.json` gets a failed load."""
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as source:
         package = Package(**json.load(source))
     doing = "loading"
@@ -52,6 +52,7 @@ def run(folder: str) -> int:
     try:
         runtime.wait()
     except KeyboardInterrupt:
+        # The user ends an endless graph this way.
         return 0
     if runtime.reason:
         print(runtime.reason, file=sys.stderr)
@@ -82,7 +83,7 @@ def as_script_error(error: BaseException) -> BaseException:
 
 
 def failed(node: str, error: BaseException) -> None:
-    """Print the traceback of a node, in one write, so that what others print does not land in the middle."""
+    """Print the traceback of a node, in one write, so that no other output lands in the middle."""
     sys.stderr.write("node '%s' failed:\n%s" % (node, loading.script_traceback(error)))
 
 

@@ -46,6 +46,7 @@ class Graph:
         self._runtime = Runtime(config, plugins.known_classes(), _print, _skip)
         self._runtime.settings = _settings()
         _check_libraries(served, self._runtime.settings)
+        # Before any node is constructed: a port that is taken fails the graph before its models load.
         self._front = SmallFront(served) if served else None
         try:
             self._begin()
@@ -90,6 +91,7 @@ class Graph:
         """No more input, neither from the program nor from clients: the graph finishes what it has and ends."""
         if self._front is not None and not self._closed:
             self._closed = True
+            # Before the runtime: requests that were taken still pass through the graph.
             self._front.close()
             self._front.wait()
         self._runtime.close()
@@ -101,6 +103,7 @@ class Graph:
         is closed by this.
         """
         for receiver in self._outputs.values():
+            # Nobody reads the outputs any more: full channels would stop the graph.
             receiver.channel.close()
         if self._front is None:
             self.close()

@@ -14,7 +14,7 @@ CLONE = re.compile(r"#\d+$")
 
 
 class RecordedTarget(Target):
-    """Stands before the target of one output, and records what passes. Only where the worker is one of `dev`."""
+    """Stands before the target of one output, and records the contents that pass. Only servers with `--dev` use it."""
 
     def __init__(self, target: Target, node: str, port: str) -> None:
         self.target = target

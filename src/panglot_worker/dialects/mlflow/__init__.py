@@ -1,7 +1,7 @@
 """Models that MLflow has saved, loaded and called by the mlflow of the script's interpreter.
 
-What a request means and how an answer is written are mlflow's own functions (`scoring`): a model that works with
-`mlflow models serve` gets the same here, whichever version of mlflow it needs.
+mlflow's own functions read requests and write answers (`scoring`): a model that works with `mlflow models serve` gets
+the same here, whichever version of mlflow it needs.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ class Mlflow(Dialect):
     # Requests of the platform
 
     def decode(self, request: Request) -> Call:
-        """What the model is called with. Raises Refused, ClientError, and exceptions of mlflow."""
+        """The arguments for the model. Raises Refused, ClientError, and exceptions of mlflow."""
         if request.head.route == SCORE:
+            # Answers of Azure have no key around the predictions.
             request.context = True
             return self.scoring.parsed(azure.rewritten(self.scoring.json(request.body)))[0]
         call, request.context = self.scoring.read(request.content_type, request.body)

@@ -1,4 +1,4 @@
-"""The mlflow of the script's interpreter: its loader of models, and what its scoring server does with a request."""
+"""The mlflow of the script's interpreter: its loader of models, and the functions of its scoring server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 class Call(NamedTuple):
-    """What the model is called with."""
+    """The arguments for the model."""
 
     data: Any
     params: Optional[Dict[str, Any]] = None
@@ -133,6 +133,7 @@ class Scoring:
             raise
         except ClientError:
             text = bytes(body)
+            # The json module, which takes NaN, has no limit of its own.
             if too_deep(text, self.limits.json_depth) >= 0:
                 raise
         try:
@@ -144,6 +145,7 @@ class Scoring:
     def parsed(self, value: Any) -> "tuple[Call, bool]":
         """The call of a JSON value, and whether its answer has no key."""
         if not isinstance(value, dict):
+            # Raises mlflow's own error for a value that is no object.
             self.server._decode_json_input(json.dumps(value))
         # Older versions of mlflow have no such function; theirs is in two steps.
         parse = getattr(self.server, "_parse_json_data", None)
@@ -156,7 +158,7 @@ class Scoring:
     # The model
 
     def predict(self, call: Call) -> Any:
-        """What the model gives. An exception of mlflow, such as that of a schema, says what the data was."""
+        """The model's output. An exception of mlflow, such as one about the schema, shows the data too."""
         try:
             if self.takes_params:
                 return self.model.predict(call.data, params=call.params)
@@ -168,7 +170,10 @@ class Scoring:
     # Answers
 
     def write(self, output: Any, bare: bool) -> "tuple[bytes, str]":
-        """The JSON of an output, and a warning when NaN became null. Raises TypeError, ValueError and EncodeError."""
+        """The JSON of an output, and a warning when NaN became null; `bare`: without the key `predictions`.
+
+        Raises TypeError, ValueError and EncodeError.
+        """
         value = self.server._get_jsonable_obj(output, pandas_orient="records")
         text, warning = self._text(value if bare else {"predictions": value})
         body = text.encode("utf-8")
@@ -185,13 +190,14 @@ class Scoring:
                 raise
         replaced: List[str] = []
         text = json.dumps(value, cls=encoder)
+        # `append` notes each NaN and returns None, which takes its place.
         plain = json.loads(text, parse_constant=replaced.append)
         if not replaced:
             raise EncodeError("it cannot be written as JSON")
         return json.dumps(plain), "nan: %d values replaced by null" % len(replaced)
 
     def error(self, error: BaseException) -> "tuple[int, str]":
-        """The status and the JSON of an exception; of one that is none of mlflow's, as the platform tells it."""
+        """The status and the JSON of an exception; one from outside of mlflow is put into the platform's sentence."""
         if not isinstance(error, self.exception):
             about = {}
             if self.shows_traceback:
@@ -211,6 +217,7 @@ def _where(error: BaseException, package: Package) -> "tuple[str, int]":
 
 
 def _integer(digits: str) -> int:
+    # A double has at most 309 digits, and older interpreters take quadratic time for each integer.
     if len(digits) > 400:
         raise ClientError("a number has more than 400 digits")
     return int(digits)

@@ -16,11 +16,11 @@ NUMPY = {
     "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "float16": "FP16", "float32": "FP32", "float64": "FP64",
 }  # fmt: skip
 INPUT = "input"
-"""What the only input is called that the signature gives no name."""
+"""The name of an only input that has none in the signature."""
 
 
 def specs(entries: Sequence[Mapping[str, Any]], unnamed: str) -> List[TensorSpec]:
-    """What a signature says of inputs or outputs; texts, dates and objects travel as BYTES."""
+    """The inputs or outputs of a signature; texts, dates and objects travel as BYTES."""
     return [_spec(entry, str(entry.get("name", unnamed))) for entry in entries]
 
 
@@ -33,7 +33,7 @@ def _spec(entry: Mapping[str, Any], name: str) -> TensorSpec:
 
 
 def data_of(tensors: Dict[str, Tensor], entries: Sequence[Mapping[str, Any]]) -> Any:
-    """What the model is given: a table where its signature has columns, else an array, or arrays by name."""
+    """The data for the model: a table where its signature has columns, else an array, or arrays by name."""
     arrays = by_name(tensors, arrays=True, texts=True)
     if entries and all("name" in entry for entry in entries) and not any("tensor-spec" in entry for entry in entries):
         pandas: Any = importlib.import_module("pandas")

@@ -37,6 +37,7 @@ class Modelarts(Dialect):
         self.raw = False
         self.input_names: Optional[List[str]] = None
         self._marks: List[float] = []
+        """When each step of the call in progress began."""
         self._logged = -LOG_EVERY
         self._hinted: List[str] = []
         self._log_times: Callable[..., None] = lambda *marks: None
@@ -46,10 +47,12 @@ class Modelarts(Dialect):
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script, construct its service, and wait for the threads that its constructor started.
 
-        Raises what the script raises, ScriptError when it has no service, and what a thread of it died of.
+        Raises what the script raises, ScriptError when it has no service, and the exception that ended one of its
+        threads.
         """
         began = time.monotonic()
         settings, folder = self.package.settings, self.package.folder
+        # All three before the import: they change the frameworks that the script imports.
         devices.prepare(os.environ.get("PANGLOT_DEVICE", settings.get("device", "")), self._say)
         tensorflow1.prepare(folder, self._say)
         legacy = keras.Legacy(folder)
@@ -127,6 +130,7 @@ class Modelarts(Dialect):
         return self.service._preprocess(value)
 
     def infer(self, value: Any) -> Any:
+        # Without the first step in this process, there are never three marks, and no times are logged.
         if not self.package.does("preprocess"):
             self._marks = []
         self._marks.append(time.perf_counter())
@@ -173,7 +177,7 @@ class Modelarts(Dialect):
             self.warn("%s: %s" % (text, devices.FIX))
 
     def _refusal(self, error: BaseException) -> Union[Answer, Problem, None]:
-        """How a request that cannot be read is answered; None when it is not the request's fault."""
+        """The answer to a request that cannot be read; None when the request is not to blame."""
         if isinstance(error, requests.NoPlaceForQuery):
             return answers.page(
                 500, "The server encountered an internal error and was unable to complete your request."
@@ -196,7 +200,7 @@ class Modelarts(Dialect):
         return answers.raw_error("PY.0105", status, info)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """A script's KeyError is answered 400, and is still the script's."""
+        """Whether the request is to blame. The status does not tell: a script's KeyError is answered with 400 too."""
         return isinstance(error, ClientError)
 
     def close(self) -> None:

@@ -91,6 +91,7 @@ def _form(content_type: str, body: Body, limits: Limits) -> Dict[str, Any]:
     files: Dict[str, Dict[str, io.BytesIO]] = {}
     for part in parts:
         if part.filename is not None:
+            # This copies: the part is a view of the body, whose memory goes back with the answer.
             files.setdefault(part.name, {})[part.filename] = io.BytesIO(part.data)
     data.update(files)
     return data
@@ -124,6 +125,7 @@ def _overwrite(data: Any, query: Dict[str, str]) -> None:
 def raw(body: Body, limits: Limits) -> Tuple[bytes, Any]:
     """The body as bytes and the JSON value in it, for engines whose scripts read it themselves. Raises NotJson."""
     whole = bytes(body)
+    # Before the parser: from there it would be one more body that is not JSON, and not one beyond a limit.
     if too_deep(whole, limits.json_depth) >= 0:
         raise ClientError("the JSON text is nested deeper than %d levels" % limits.json_depth)
     return whole, _json(whole, limits)
@@ -131,6 +133,7 @@ def raw(body: Body, limits: Limits) -> Tuple[bytes, Any]:
 
 def upload(name: str, content: bytes) -> Tuple[str, bytes]:
     """The content type and the body of a form with one file."""
+    # At random: a sender of the content must not be able to end its part of the form.
     mark = b"panglot-" + os.urandom(16).hex().encode()
     called = quote(name, safe=" ./-_").encode()
     head = b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\n' % (mark, called, called)

@@ -31,7 +31,7 @@ def find(package: Package) -> Type[Any]:
 
 
 def _platform(package: Package) -> Any:
-    """The platform's own module, imported before a stand-in for local tests beside the script can replace it."""
+    """The platform's own module, imported before the script: else a stand-in beside it, for local tests, would win."""
     sys.path.insert(0, package.platform("always"))
     try:
         return importlib.import_module("model_service.model_service")

@@ -1,4 +1,4 @@
-"""What a request looks like by the signature of the model, for packages whose config.json does not say it."""
+"""The form of a request, by the signature of the model, for packages whose config.json does not describe it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def described(service: Any, picture_type: str) -> Description:
 
 
 def _inputs(service: Any) -> Dict[str, Any]:
-    """The inputs of the model that the base class runs, or would run; none where finding out takes loading it."""
+    """The inputs of the model that the base class runs, or would run; none where only loading it would tell them."""
     choose = getattr(service, "default_inference_model", None)
     model = choose() if callable(choose) and not has_own(service, "default_inference_model") else None
     if model is None:

@@ -110,7 +110,7 @@ class Paddle(Dialect):
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """A bad model, or a missing device, in one line that names the script's own."""
+        """Report a bad model, or a missing device, in one line that names the line of the script."""
         try:
             yield
         except Explained as error:
@@ -122,7 +122,7 @@ class Paddle(Dialect):
             raise ScriptError(error.problem, self.package.script, (lines or [0])[-1] or 0, error.fix) from None
 
     def _say(self, text: str) -> None:
-        """Once per server, as far as one worker can know."""
+        """Warn once per server: the first worker speaks for all."""
         if self.package.worker == 0:
             self.warn(text)
 
@@ -142,7 +142,7 @@ class Paddle(Dialect):
         return stages._replace(infer_batch=self.infer_batch) if self._may_share(prepared) else stages
 
     def _prepared_noise(self) -> Any:
-        """What preprocess makes of a test picture; None when it rejects the picture."""
+        """The result of preprocess for a test picture; None when it rejects the picture."""
         path = self.files.write(contents.noise(), ".png", inside_folder=self.wanted[0].kind == "folder")
         try:
             return self.source.prepare({self.wanted[0].name: path})
@@ -202,17 +202,19 @@ class Paddle(Dialect):
 
     def _opened(self, inputs: Inputs, request: Request) -> Inputs:
         """The inputs, whose files are removed with the answer."""
+        # In a pipeline of pools another process answers, so that `preprocess` removes the files.
         if not self.package.pool:
             self._open[request.id] = inputs
         return inputs
 
     def _placed(self, inputs: Inputs) -> Dict[str, str]:
-        """What the script gets: text, and paths of private files."""
+        """The values for the script: texts, and paths of private files."""
         files = {}
         for field in self.wanted:
             value = inputs[field.name]
             if isinstance(value, Upload):
                 path = self.files.write(value.content, value.ending, inside_folder=field.kind == "folder")
+                # At once: when writing the next file fails, this one is removed with the failure's answer.
                 inputs.files.append(path)
                 files[field.name] = path
             else:
@@ -249,6 +251,7 @@ class Paddle(Dialect):
         return answers.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan, self.bgr)
 
     def _finish(self, request: Request) -> None:
+        """Forget the inputs of a request and remove their files. Does nothing the second time."""
         inputs = self._open.pop(request.id, None)
         if inputs is not None:
             self.files.remove(inputs.files)
@@ -273,7 +276,7 @@ class Paddle(Dialect):
 
     @contextlib.contextmanager
     def _explaining(self, values: List[Any]) -> Iterator[None]:
-        """Say what a failed run of the model comes from, where it is known. Raises ClientError for a client's array."""
+        """Explain a failed run of the model, where the reason is known. Raises ClientError for an array of a client."""
         try:
             yield
         except Exception as error:

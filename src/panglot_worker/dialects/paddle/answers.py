@@ -21,7 +21,7 @@ def named(result: Any, names: Sequence[str]) -> Any:
         return result
     if len(names) == 1:
         return {names[0]: result}
-    # The script takes its result apart into these names, so it can be taken apart.
+    # The script's source unpacks its result into these names: it is a sequence, or an array of several parts.
     taken_apart = isinstance(result, (tuple, list)) or getattr(result, "ndim", 0) > 0
     if names and taken_apart and len(result) == len(names):
         return dict(zip(names, result))
@@ -96,7 +96,7 @@ def written(image: Any, form: str) -> bytes:
 
 
 def _without_pictures(value: Any) -> Any:
-    """Images inside of JSON are PNG in base64."""
+    """A value for JSON: images inside of it are PNG in base64, and so are bytes."""
     if _is_image(value):
         return base64.b64encode(written(value, "PNG")).decode("ascii")
     if isinstance(value, dict):

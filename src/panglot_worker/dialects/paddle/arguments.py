@@ -15,7 +15,7 @@ from panglot_worker.files import package_files
 
 
 def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:
-    """What the script's driver would get. Raises ScriptError when its parser refuses the arguments.
+    """The arguments that the script's driver would get. Raises ScriptError when its parser refuses them.
 
     The script's main block is followed up to the call of the driver; where there is none, the function that parses is
     called; where there is none either, the block is followed up to `parse_args()`.
@@ -23,6 +23,7 @@ def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:
     body = _main_block(script)
     errors = io.StringIO()
     try:
+        # argparse prints its reason to standard error, and then raises SystemExit.
         with contextlib.redirect_stderr(errors):
             return _obtained(module, script, body, driver, function)
     except SystemExit as end:
@@ -56,7 +57,7 @@ def _main_block(script: str) -> List[ast.stmt]:
 
 
 def _call_of(body: List[ast.stmt], driver: str) -> Optional[Tuple[int, Optional[ast.expr]]]:
-    """The statement of a block that calls the driver, and what it gives it."""
+    """The position of the statement that calls the driver, and its only argument; None where it has none or several."""
     for at, statement in enumerate(body):
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == driver:

@@ -8,13 +8,13 @@ from typing import Any
 
 MAGIC = b"\x93NUMPY"
 PLAIN = re.compile(r"[<>=|]?[?biufcSUVmM]\d*(\[\w+\])?")
-"""Types whose bytes are all there is to them. Everything else may be an object, under one of many names."""
+"""Types that consist of their bytes alone. Every other name may be one of the many for objects."""
 LONGEST = 10_000
 """Bytes of a head that numpy reads."""
 
 
 def description(start: bytes) -> Any:
-    """What a file's head says of its type: text, or a list for records; None where it is not known."""
+    """The type in a file's head: text, or a list for records; None where it is not known."""
     length = 2 if start[6:7] == b"\1" else 4
     size = int.from_bytes(start[8 : 8 + length], "little")
     text = start[8 + length : 8 + length + size]

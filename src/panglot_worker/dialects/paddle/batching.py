@@ -20,6 +20,7 @@ def run(function: Run, values: Sequence[Any]) -> List[Any]:
     """The outputs of all values, in order: those of one shape in one run."""
     groups: Dict[Any, List[int]] = {}
     for at, value in enumerate(values):
+        # A value that cannot be stacked is alone in its group: its position is the key.
         groups.setdefault(_key(value) or at, []).append(at)
     outputs: List[Any] = [None] * len(values)
     for indexes in groups.values():
@@ -32,7 +33,7 @@ def run(function: Run, values: Sequence[Any]) -> List[Any]:
 
 
 def _key(value: Any) -> Optional[Tuple[str, Tuple[int, ...]]]:
-    """What values must share to be stacked; None for what cannot be."""
+    """The type and shape that values must share to be stacked; None for a value that cannot be."""
     shape = getattr(value, "shape", None)
     if type(value).__name__ != "ndarray" or not shape or shape[0] != 1:
         return None
@@ -64,7 +65,7 @@ def _describe(output: Any) -> str:
     return "an array of shape %s" % (tuple(shape),) if shape is not None else "a %s" % type(output).__name__
 
 
-# Whether it may be done
+# Whether requests may share runs
 
 
 def cannot(loaded: List[Loaded]) -> str:
@@ -89,6 +90,7 @@ def samples(loaded: Loaded, sample: Any) -> List[Any]:
         if any(size < 0 for size in about.shape[1:]) or about.dtype not in ("float32", "float64", "int64", "int32"):
             return []
         sample = numpy.zeros((1, *about.shape[1:]), about.dtype)
+    # The same numbers at every start, so that all workers decide alike.
     numbers = numpy.random.RandomState(7)
     if sample.dtype.kind == "f":
         noise = [numbers.standard_normal(sample.shape).astype(sample.dtype) for _ in range(SAMPLES)]
@@ -101,6 +103,7 @@ def differs(function: Run, inputs: List[Any]) -> str:
     alone = [function(value) for value in inputs]
     try:
         together = _stacked(function, inputs)
+        # A script may remember the size of its last run, and give wrong results for the next.
         again = function(inputs[0])
     except Exception as error:
         return "%s: %s" % (type(error).__name__, " ".join(str(error).split())[-200:])

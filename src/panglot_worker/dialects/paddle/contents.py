@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes; and whether a picture can be read at all."""
+"""The kind of a file, by its first bytes; and whether a picture can be read at all."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ def _unreadable_by_opencv(content: bytes) -> str:
 
 def noise(width: int = 96, height: int = 64) -> bytes:
     """A PNG of coloured noise, always the same."""
+    # Not by the module random: its numbers may differ between versions of Python.
     state, rows = 1, []
     for _ in range(height):
         row = bytearray(1)

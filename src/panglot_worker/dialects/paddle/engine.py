@@ -11,11 +11,12 @@ from panglot_worker.dialects.paddle.requests import Wanted
 
 
 class Source:
-    """An engine and the arguments it was built with. Inputs are put into those, as a new run would have it."""
+    """An engine and the arguments it was built with. The inputs of a request go into them, as in a new run."""
 
     def __init__(self, module: ModuleType, kind: Type[Any], arguments: Any, options: Dict[str, Any]) -> None:
         self.arguments = arguments
         self.engine = kind(arguments)
+        # After the constructor: its changes of the arguments stay.
         self._original = copy.copy(getattr(arguments, "__dict__", {}))
         self.left_something = False
         """Whether the last `prepare` changed what the engine holds."""
@@ -76,6 +77,7 @@ class Stepped(Source):
         before = dict(getattr(self.engine, "__dict__", {}))
         value = self.engine.preprocess(self.arguments if self.whole else next(iter(inputs.values())))
         holds = getattr(self.engine, "__dict__", {})
+        # `self` stands for an attribute that was not there: the engine never holds this object.
         self.left_something = len(holds) != len(before) or any(
             holds[name] is not before.get(name, self) for name in holds
         )
@@ -101,6 +103,7 @@ class Driven(Source):
         self.takes_arguments = bool(options.get("driver_takes"))
         build_once(kind, self.engine)
         parses = options.get("get_arguments")
+        # Such a driver parses the command line for each request: it gets the arguments with the request's inputs.
         if parses and not self.takes_arguments:
             setattr(module, parses, lambda *given, **named: self.arguments)
 
@@ -125,7 +128,7 @@ class DriverEnded(Exception):
 
 
 def build_once(kind: Type[Any], engine: Any) -> None:
-    """Let every construction of the class be the one engine. The class stays itself, for super() and isinstance."""
+    """Make every construction of the class return this engine. The class itself stays, for super() and isinstance."""
 
     def new(cls: Type[Any], *given: Any, **named: Any) -> Any:
         return engine if cls is kind else object.__new__(cls)
@@ -133,6 +136,7 @@ def build_once(kind: Type[Any], engine: Any) -> None:
     first = kind.__init__
 
     def init(self: Any, *given: Any, **named: Any) -> None:
+        # Python runs `__init__` on every result of `__new__`, also on the engine that is complete.
         if self is not engine:
             first(self, *given, **named)
 

@@ -22,10 +22,10 @@ LARGEST = 1 << 30
 
 
 def holds(content: bytes, ending: str, name: str, thorough: bool) -> bool:
-    """Whether a script may unpickle this file, whatever it loads it with.
+    """Whether one of the usual loaders would unpickle this file. Of compressed files it looks into .npz and .zip alone.
 
-    With `thorough`, for scripts that unpickle, pickles of the oldest kinds count too, which nothing but their
-    instructions gives away. Raises ClientError for arrays that are none, and for archives that unfold to too much.
+    With `thorough`, for scripts that unpickle, pickles of the oldest protocols count too: they have no mark, only their
+    instructions. Raises ClientError for files that are no arrays, and for archives that unpack to too much.
     """
     if ending in ENDINGS:
         return True
@@ -91,4 +91,5 @@ def reaches_import(content: bytes) -> bool:
             at += width + int.from_bytes(content[at : at + width], "little")
         else:
             at += length
+    # Hardly any other content has so many valid instructions in a row.
     return True

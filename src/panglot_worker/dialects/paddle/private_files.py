@@ -14,11 +14,11 @@ from typing import List
 MEMORY = "/dev/shm"  # noqa: S108  only folders of mkdtemp are made there
 PREFIX = "panglot-input-"
 FRESH = 60.0
-"""Seconds a folder without a lock is left alone: its worker may just be starting."""
+"""Seconds for which a folder without a lock is left alone: its worker makes it first, and locks it after that."""
 
 
 class PrivateFiles:
-    """A folder of this worker's own, made when first needed. A later worker removes the folder of a killed one."""
+    """A folder of this worker's own, made when first needed. A later worker removes the folder if this is killed."""
 
     def __init__(self) -> None:
         self._folder = ""
@@ -72,7 +72,7 @@ class PrivateFiles:
 
 
 def sweep(folder: str) -> None:
-    """Remove the folders that workers left behind which were killed."""
+    """Remove the folders of workers that were killed."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             about = entry.stat(follow_symlinks=False) if entry.name.startswith(PREFIX) else None
@@ -84,6 +84,7 @@ def _remove_abandoned(folder: str) -> None:
     with contextlib.suppress(OSError):
         lock = os.open(folder, os.O_RDONLY)
         try:
+            # Raises where the worker lives: it has the lock.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         finally:

@@ -75,7 +75,7 @@ class Redirection:
 
 
 def switches(config: Any) -> Dict[str, Any]:
-    """What is set; less, where this Paddle does not tell."""
+    """The switches that are set; fewer where this Paddle does not tell."""
     paddle = sys.modules.get("paddle")
     environment = machine.environment(paddle)
     environment["paddle_version"] = getattr(paddle, "__version__", None)
@@ -102,7 +102,10 @@ def precision(config: Any) -> str:
 
 
 class Redirected:
-    """Goes before Paddle's own Config: finds the model under either generation's name, sets what the newer needs."""
+    """Goes before Paddle's own Config: finds the model under either generation's name, sets what the newer needs.
+
+    Its own names begin with `_panglot`, so that they hide none of Paddle's.
+    """
 
     _panglot: Redirection
     _panglot_new = False

@@ -16,9 +16,9 @@ ALIASES = {
     "path": ("file", "data", "input", "image"),
     "text": ("text", "data"),
 }
-"""What clients may call the only input of a script, besides its own name."""
+"""Names that clients may use for the only input of a script, besides its own."""
 NOT_INPUTS = ("logid", "log_id", "clientip", "tensors", "name", "method", "appid")
-"""What the requests of Paddle Serving carry besides."""
+"""Further fields of requests for Paddle Serving, which are no inputs."""
 
 
 class Wanted(NamedTuple):
@@ -44,7 +44,7 @@ Value = Union[str, Upload]
 
 
 class Reader(NamedTuple):
-    """What is read out of requests: inputs by name. Every method raises ClientError."""
+    """Reads requests: the inputs by name. Every method raises ClientError."""
 
     wanted: List[Wanted]
     limits: codec.Limits
@@ -62,7 +62,7 @@ class Reader(NamedTuple):
                 return dict(self.given)
             raise ClientError("the request body is empty; send %s" % _description(wanted))
         if content_type.startswith(URLENCODED) and contents.is_picture(bytes(body[:16])):
-            # What `curl --data-binary @picture` says when nobody tells it better.
+            # The type that `curl --data-binary @picture` sends when none is given.
             content_type = codec.OCTETS
         sent = codec.decode(content_type, body, self.limits)
         if isinstance(sent, dict):
@@ -89,6 +89,7 @@ class Reader(NamedTuple):
             known.update({entry.name: entry, entry.name.replace("_", "-"): entry})
         values: Dict[str, Value] = dict(self.given)
         for name, field in fields.items():
+            # A form with one file: its field may have any name that the client's tool gave it.
             only_file = len(fields) == len(wanted) == 1 and isinstance(field, codec.File)
             one_found = known.get(name, wanted[0] if only_file else None)
             if one_found is None:

@@ -79,7 +79,7 @@ class PaiEas(Dialect):
     # A request
 
     def decode(self, request: Request) -> bytes:
-        """The body as bytes. Raises ClientError where its Content-MD5, which a signature covers, is another's."""
+        """The body as bytes. Raises ClientError where its digest is not the one of the header Content-MD5."""
         body = bytes(request.body)
         said = answers.header(request.head.headers, b"content-md5")
         # The platform's clients choose MD5; it is compared, and nothing is trusted because of it alone.

@@ -1,4 +1,4 @@
-"""What a processor returns, as an answer: a body, and a status of which 0 and 200 are success."""
+"""From what a processor returns to an answer: a body, and a status, where 0 and 200 mean success."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDS = {b"{": b"}", b"[": b"]", b'"': b'"'}
 
 
 def platform() -> Any:
-    """The module `allspark` as scripts will see it."""
+    """The settings of the `allspark` that scripts import."""
     return importlib.import_module("allspark").settings
 
 
@@ -35,6 +35,7 @@ def processes(processor: Any) -> Optional[int]:
 
 def header(lines: bytes, name: bytes) -> bytes:
     """A header of a request, of its lines `name:value`; empty where it has none."""
+    # With a line break in front, a break is found where its header begins in `lines`, also for the first header.
     start = (b"\n" + lines).find(b"\n" + name + b":")
     return lines[start + len(name) + 1 :].partition(b"\n")[0].strip() if start >= 0 else b""
 
@@ -62,7 +63,7 @@ def _bytes(body: Any, limits: Limits, nan: str) -> Tuple[bytes, str]:
 
 
 def _status(status: Any) -> int:
-    """The status of HTTP: 0 and 200 are success; what is no status of an answer is a failure."""
+    """The status for HTTP: 0 is a success, and a number outside of 200 to 599 a failure. Raises EncodeError."""
     try:
         number = int(status)
     except (TypeError, ValueError):
@@ -82,7 +83,7 @@ def _is_json(text: bytes) -> bool:
         try:
             orjson.loads(text)
         except ValueError:
-            pass  # NaN, which Python writes, is none of its words
+            pass  # it may hold NaN, which the json module writes, and reads below
         else:
             return True
     try:

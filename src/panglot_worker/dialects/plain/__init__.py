@@ -32,7 +32,7 @@ class Plain(Dialect):
         self.asynchronous = False
         self.module: Any = None
         self.owner: Any = None
-        """What has the hooks: the script's `Model`, or the script itself."""
+        """The object with the hooks: the script's `Model`, or the script itself."""
 
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script, construct its `Model` if it has one, and run its `load()`. Raises ScriptError."""
@@ -77,7 +77,7 @@ class Plain(Dialect):
         return videos.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
 
     def _check_pool(self) -> None:
-        """A pool for a stage the script does not have is a waste worth a word; one behind a stream cannot be."""
+        """Warn of a pool for a stage that the script does not have. Raises ScriptError for a pool behind a stream."""
         pool = self.package.pool
         name = pool.get("name", "")
         streams = [endpoint.name for endpoint in self.endpoints if endpoint.may_stream]
@@ -98,6 +98,7 @@ class Plain(Dialect):
         made = {own.path.encode(): own.stages(self.bodies, self._called, uses_request) for own in self.endpoints}
         for path, own in zip(list(made), self.endpoints):
             stages = made[path]
+            # Calls that are awaited run side by side, each with one item.
             made[path] = (
                 stages._replace(infer_batch=None) if self.asynchronous else with_rows(stages, own.max_batch or most)
             )
@@ -140,7 +141,7 @@ class Plain(Dialect):
         return whole
 
     def _summary(self, entry: Any) -> str:
-        """What the author wrote about it: the class, the function, or the script."""
+        """The docstring of the class, of the function, or of the script."""
         of_class = schema.documentation(self.owner) if self.owner is not self.module else None
         written = (of_class, schema.documentation(entry), schema.documentation(self.module))
         return next((text for text in written if text), "")
@@ -186,7 +187,7 @@ class Plain(Dialect):
 
 
 def example_request(path: str) -> Request:
-    """The request that the script's example seems to have come with, for scripts that call `panglot.request()`."""
+    """A request to go with the script's example, for scripts that call `panglot.request()`."""
     route = path.encode()
     head = wire.Head(b"example", route, path=route, client=b"127.0.0.1", headers=b"host:127.0.0.1")
     return Request(wire.Item(0, 60.0, head.pack(), b""))

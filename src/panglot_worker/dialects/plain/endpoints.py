@@ -47,7 +47,7 @@ class Bodies(NamedTuple):
         return decode
 
     def _by_route(self, arguments: Arguments) -> Callable[[Request], Any]:
-        """The same of a function whose route has free segments, or no body."""
+        """The same for a function whose route has free segments, or no body."""
 
         def decode(request: Request) -> Any:
             views, head = request.files if request.location else None, request.head
@@ -88,7 +88,7 @@ class EncodedPart(bytes):
 class Endpoint:
     """A route, the function it leads to, and what that function takes and gives.
 
-    `path` is the route as the worker is given it: a path, with the methods before it where these are not POST alone.
+    `path` is the route as the front sends it: a path, with the methods before it where these are not POST alone.
 
     `load`, `preprocess`, `postprocess` and `example` are of `/predict` alone: other routes have one function each.
     """
@@ -98,7 +98,7 @@ class Endpoint:
                  route: Optional[RouteShape] = None) -> None:  # fmt: skip
         self.path = path
         self.route = route
-        """Of a function with a route of its own: where its arguments come from."""
+        """For a function with a route of its own: where its arguments come from."""
         self.function = function
         self.batched = batched
         self.max_batch = max_batch
@@ -107,7 +107,7 @@ class Endpoint:
         self.postprocess = (hooks or {}).get("postprocess")
         self.make_example = (hooks or {}).get("example")
         self.signature: Optional[Typed] = None
-        """How the first function takes its arguments by their hints; None: it takes the body. Set by `check`."""
+        """How the first function takes its arguments by their hints; None: it takes the whole body. Set by `check`."""
 
     @property
     def name(self) -> str:
@@ -261,10 +261,11 @@ def alone(infer: Function, is_awaited: bool) -> Function:
 
 
 def together(function: Function) -> Function:
-    """A function that takes batches, in which `request()` would be one of several."""
+    """A function that takes batches, marked so that `request()` is refused in it: it would be one of several."""
     if is_async(function):
 
         async def call_async(*items: Any, **columns: Any) -> Any:
+            # Not reset: the task of this call has its own copy of the context.
             current.together.set(True)
             return await function(*items, **columns)
 

@@ -55,7 +55,7 @@ class Taker(NamedTuple):
         return next(iter(by_name.values())) if self.bare and len(by_name) == 1 else by_name
 
     def encode(self, output: Any, request: Request) -> List[Tensor]:
-        """The tensors of a result; those of rows stacked where they are alike, else as text, one element for each."""
+        """The tensors of a result. Results of rows are stacked where they are alike; else each becomes a text."""
         if type(output) is not Rows:
             return outputs.tensors_of(output, self.written)
         stacked = outputs.stacked([outputs.tensors_of(result, self.written, lone=()) for result in output])

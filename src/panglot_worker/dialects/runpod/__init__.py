@@ -89,7 +89,7 @@ class RunPod(Dialect):
         return Work(job, request, collects=not request.head.job)
 
     def _infer(self, work: Work) -> Any:
-        """The result of a handler that runs on the main thread; of a generator, its yields."""
+        """The result of a handler that runs on the main thread; for a generator, its yields."""
         self._begin(work)
         if self.handler.is_generator and not work.collects:
             return self.handler.yields(work)
@@ -104,7 +104,7 @@ class RunPod(Dialect):
         return self.handler.run_awaited(work)
 
     def _begin(self, work: Work) -> None:
-        # For `failure`, which words the errors of generators otherwise.
+        # For `failure`, which words the errors of generators in another way.
         work.request.context = self.handler.is_generator
         self._running[work.job["id"]] = work.request
 
@@ -124,7 +124,7 @@ class RunPod(Dialect):
     # Answers
 
     def encode(self, output: Dict[str, Any], request: Request) -> Answer:
-        """What the job came to. One that failed has status 500 on this line; the front answers as the platform does."""
+        """The outcome of a job. A failed one has status 500 on the way to the front, which words the answer."""
         failed = bool(output.get("error"))
         if request.head.route == REALTIME:
             return self.json_answer(output)
@@ -156,7 +156,7 @@ class RunPod(Dialect):
         return self._stored({"error": text}, request, failed=True)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """Whether the log need not tell a failure: a generator that yields an error knows what it does."""
+        """Whether the log can leave a failure out: a generator that yields an error does so on purpose."""
         return isinstance(error, answers.YieldedError) or super().blames_client(error, answer)
 
 

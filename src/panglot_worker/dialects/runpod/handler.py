@@ -28,7 +28,7 @@ class Handler:
     def __init__(self, function: Callable[..., Any], finished: Callable[[Work, bool], None]) -> None:
         self.function = function
         self._finished = finished
-        # As the platform looks at it: the function itself, not what it may return.
+        # As on the platform, the function decides, and not the value that it returns.
         is_async_generator = inspect.isasyncgenfunction(function)
         self.is_generator = inspect.isgeneratorfunction(function) or is_async_generator
         self.is_async = is_async_generator or inspect.iscoroutinefunction(function)

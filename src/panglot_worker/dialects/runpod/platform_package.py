@@ -1,6 +1,6 @@
 """The package `runpod` that the script imports: the original where it is installed, else the one in `platform`.
 
-Two of its functions must be ours in either: the one that starts a server, and the one that reports to the platform.
+Two functions of either are replaced: the one that starts a server, and the one that reports to the platform.
 """
 
 from __future__ import annotations

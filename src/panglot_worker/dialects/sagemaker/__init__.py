@@ -68,6 +68,7 @@ class SageMaker(Dialect):
         os.chdir(self.package.folder)
         if "pipeline" in self.package.options:
             chain = Pipeline(self.package, OutgoingCalls(self.port))
+            # Of this object alone: all other packages are called on the main thread, one request at a time.
             self.server, self.slots = "panglot_worker.items.concurrent:serve", MOST_OPEN
             return Stages(decode=chain.decode, infer=chain.infer, encode=chain.encode)
         if self.package.options.get("is_service"):
@@ -111,7 +112,7 @@ class SageMaker(Dialect):
             self._call(functions["model_warmup_fn"], None, model_dir, self.model)
 
     def describe(self) -> Description:
-        """What is known without a schema: the functions, and a request that lies in the package."""
+        """The API, as far as it is known without a schema: the functions, and a request that lies in the package."""
         return {
             "entry": ", ".join(name for name in script.ARGUMENTS if name in self.script.functions) or "model_fn",
             "summary": (getattr(self.script.module, "__doc__", "") or "").strip(),
@@ -127,12 +128,13 @@ class SageMaker(Dialect):
     def _call(self, function: ScriptFunction, request: Optional[Request], *arguments: Any) -> Any:
         if not function.takes_context:
             return function.call(*arguments)
+        # Once for a request: the status and headers that one function sets are still there for the next.
         if request is not None and self._begun is not request:
             self._begin(request)
         return function.call(*arguments, self.context)
 
     def _begin(self, request: Request) -> None:
-        """Have the context be about a request. It is one object for all of them, as on the platform."""
+        """Make the context be about a request. It is one object for all of them, as on the platform."""
         self._begun = request
         headers = RequestHeaders(header_pairs(request.head.headers))
         self.context.begin([(request.head.request_id.decode("latin-1"), RequestProcessor(headers))])
@@ -186,7 +188,7 @@ class SageMaker(Dialect):
         return next(known, self.container.default_accept)
 
     def decode(self, request: Request) -> Any:
-        """What `predict_fn` gets where the script has no `input_fn`. Raises Refused."""
+        """The data for `predict_fn`, where the script has no `input_fn`. Raises Refused."""
         data, kind = self.given(request)
         return self.container.read(data, kind)
 
@@ -195,6 +197,7 @@ class SageMaker(Dialect):
     def encode(self, output: Any, request: Request) -> Answer:
         """The answer for what the script's `output_fn` or `transform_fn` returned."""
         status, lines = 200, []  # type: int, List[str]
+        # Else no function of this request took the context, which still has the status of an earlier one.
         if self._begun is request:
             status = self.context.get_response_status(0)[0]
             lines = answers.header_lines(self.context.get_response_headers(0))
@@ -204,6 +207,7 @@ class SageMaker(Dialect):
     def encode_result(self, output: Any, request: Request) -> Answer:
         """The answer for a result, where the script has no `output_fn`."""
         accept = self.accept(request)
+        # Only our own encoder follows the setting `nan`. Tensors of PyTorch need their container, which makes lists.
         if accept == bodies.JSON and self.container.takes_arrays and not hasattr(output, "detach"):
             body, warning = self.json.encode(output)
             answer = self.encode((body, accept), request)

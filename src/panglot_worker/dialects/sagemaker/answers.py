@@ -13,7 +13,7 @@ from panglot_worker.scripts.loading import script_traceback
 
 JSON, TEXT, HTML = "application/json", "text/plain; charset=utf-8", "text/html; charset=utf-8"
 INVALID = "Invalid Request"
-"""What the toolkit says for an exception without a text."""
+"""The toolkit's message for an exception without a text."""
 FLASK_FAILED = """<!doctype html>
 <html lang=en>
 <title>500 Internal Server Error</title>

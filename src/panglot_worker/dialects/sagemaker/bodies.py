@@ -42,7 +42,7 @@ class UnsupportedFormatError(Exception):
 
 
 def decode(obj: Any, content_type: Any) -> Any:
-    """The array of a body. Raises UnsupportedFormatError, and ValueError for what is none."""
+    """The array of a body. Raises UnsupportedFormatError, and ValueError for a body that is none."""
     read = READERS.get(content_type)
     if read is None:
         raise UnsupportedFormatError(content_type)
@@ -54,6 +54,7 @@ def json_value(text: Any) -> Any:
     try:
         return jsontext.loads(text.encode("utf-8") if isinstance(text, str) else bytes(text), DEEPEST)
     except Exception:
+        # The json module, which words the error, has no limit of its own.
         if too_deep(text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text), DEEPEST) >= 0:
             raise ValueError("the JSON is nested deeper than %d levels" % DEEPEST) from None
         return json.loads(text)
@@ -99,6 +100,7 @@ def npz_to_sparse(npz_bytes: Any) -> Any:
     stream = io.BytesIO(npz_bytes)
     try:
         with zipfile.ZipFile(stream) as opened:
+            # The client chose these sizes, but zipfile unpacks no more than they say.
             size = sum(entry.file_size for entry in opened.infolist())
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from None

@@ -1,4 +1,4 @@
-"""What a client can send: a request that lies in the package, by its name."""
+"""An example request: a file of the package, found by its name."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ class HandlerService:
         self._service = service
 
     def decode(self, request: Request) -> Request:
+        """The request itself: the service gets its headers together with its body."""
         return request
 
     def infer(self, request: Request) -> Any:

@@ -1,4 +1,4 @@
-"""What a request says to a script: the body, its type, and what the client accepts."""
+"""Reads requests for a script: the body, its type, and the type that the client accepts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(request: Request) -> Invocation:
 
 
 def accept(request: Request) -> str:
-    """What the client accepts; empty where it does not say."""
+    """The type that the client accepts; empty where it names none."""
     head = request.head
     if head.route == ASYNC:
         return _headers(request).get(PREFIX + "Accept", "")
@@ -45,12 +45,13 @@ def accept(request: Request) -> str:
 
 
 def _located(request: Request) -> Invocation:
-    """The input of an asynchronous inference: what its location leads to, or the body where it names none."""
+    """The input of an asynchronous inference: the content of its location, or the body where it names none."""
     head, headers = request.head, _headers(request)
     kind = headers.get(PREFIX + "Content-Type") or head.content_type.decode("latin-1")
     location = headers.get(LOCATION)
     if not location:
         return Invocation(request.body, kind)
+    # The front fetches the address, and runs the item again with the content behind its body.
     if not head.fetched:
         raise Fetching([location])
     (part,) = split(head.fetched, memoryview(request.body))[1]

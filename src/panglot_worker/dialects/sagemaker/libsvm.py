@@ -53,6 +53,7 @@ def libsvm_to_dmatrix(string_like: Any) -> Any:
 
     with tempfile.NamedTemporaryFile("w", suffix=".libsvm", delete=False) as file:
         file.write(_text(string_like))
+    # After the file is closed: XGBoost opens it by its name, and must find all of it.
     try:
         return xgboost.DMatrix(file.name + "?format=libsvm")
     finally:

@@ -1,4 +1,4 @@
-"""Inference pipelines: what one model of the server answers, the next gets, with its content type."""
+"""Inference pipelines: each model of the chain gets the answer of the model before, with its content type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pipeline:
         self.calls = calls
 
     def decode(self, request: Request) -> PipelineRequest:
-        """What the first container gets. Raises Refused, Fetching."""
+        """The request for the first container. Raises Refused, Fetching."""
         return PipelineRequest(invocations.read(request), invocations.accept(request))
 
     async def infer(self, request: PipelineRequest) -> ContainerAnswer:
@@ -74,6 +74,7 @@ class Pipeline:
         try:
             return await answered
         finally:
+            # For a task that is cancelled: its model need not answer. After an answer this does nothing.
             self.calls.cancel(number)
             # A failed future refers to its exception, and that to this frame: the circle would keep the body.
             del answered, take

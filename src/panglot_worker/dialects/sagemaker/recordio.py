@@ -12,7 +12,7 @@ RECORDIO = "application/x-recordio-protobuf"
 MAGIC = 0xCED7230A
 HEAD = struct.Struct("<II")
 LENGTH = (1 << 29) - 1
-"""The bits of a record's second word that are its length; those above say whether it is a part of one."""
+"""The bits of a record's second word that are its length; the bits above tell whether it is a part of a record."""
 FEATURES = 1
 """The field of a Record that is the map of features; others are labels and notes, which predictions do not need."""
 DTYPES = {2: "<f4", 3: "<f8", 7: "<i4"}

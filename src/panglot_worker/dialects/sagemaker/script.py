@@ -37,7 +37,7 @@ class Script(NamedTuple):
         return any(function.takes_context for function in self.functions.values())
 
     def get(self, name: str) -> Any:
-        """Something else that the script has; None where it has it not."""
+        """Any other object of the script's module, by its name; None where there is none."""
         return getattr(self.module, name, None)
 
 

@@ -28,7 +28,7 @@ FILE = "saved_model.pb"
 
 
 class ServingContext(NamedTuple):
-    """What handlers know of a request."""
+    """What handlers know of a request, by the names of the platform."""
 
     model_name: str
     model_version: str
@@ -43,7 +43,7 @@ class ServingContext(NamedTuple):
 
 
 class ServingResponse:
-    """What `requests` gives for an answer of TensorFlow Serving, as far as handlers use it."""
+    """An answer of TensorFlow Serving as the library `requests` returns it, as far as handlers use it."""
 
     def __init__(self, content: bytes, status_code: int) -> None:
         self.content = content
@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 class Serving(NamedTuple):
-    """The stages of such a script."""
+    """The stages of a script with handlers."""
 
     dialect: "SageMaker"
     module: Any
@@ -161,6 +161,7 @@ def load(dialect: "SageMaker", progress: Callable[[str], None]) -> Stages:
     progress("loading the SavedModel")
     saved = SavedModel(package.options["model_dir"], package.script)
     path = "/v1/models/%s:predict" % package.name
+    # The platform's address. Nothing listens there: between the two handlers, the model is called in this process.
     uri = "http://localhost:8501" + path
     if not hasattr(module, "input_handler"):
         uri = "http://127.0.0.1:%d%s" % (serve(saved), path)
@@ -184,5 +185,6 @@ def serve(saved: SavedModel) -> int:
             """Say nothing: the server's log has the request already."""
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    # On a thread: the main thread runs the handler, which waits for this very answer.
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return int(server.server_address[1])

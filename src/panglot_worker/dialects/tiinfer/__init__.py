@@ -45,6 +45,7 @@ class Tiinfer(Dialect):
         """
         configure_logging(str(self.package.settings.get("log_level", "info")))
         model_dir = str(self.package.options.get("model_dir") or self.package.folder)
+        # Before the import: it sets a variable that TensorFlow reads when the script imports it.
         legacy = keras.Legacy(self.package.folder, model_dir)
         platform = platform_module()
         progress("importing " + os.path.basename(self.package.script))
@@ -97,6 +98,7 @@ class Tiinfer(Dialect):
         return Answer(text.JSON, body, 200, warned(warning))
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        # The platform answers an empty body with 200.
         if isinstance(error, text.NoData):
             return Answer(text.PLAIN, text.NO_DATA)
         return self.source.failure(text.problem(error, stage))

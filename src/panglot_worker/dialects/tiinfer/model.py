@@ -59,6 +59,7 @@ class Service:
         self.model = self._construct()
         self.stages = self._choose_stages()
         self.dialect.workers = self._workers()
+        # In the other pools the model has no weights, as in these stages of the platform.
         if self.dialect.package.does("inference"):
             progress("running load()")
             self._check_loaded(self.model.load())
@@ -72,6 +73,7 @@ class Service:
             problem = "%s.__init__ must take the model's folder" % self.kind.__name__
             raise ScriptError(problem, file, line, "def __init__(self, model_dir)") from None
         except ValueError:
+            # A class of compiled code has no signature to look at.
             pass
         return self.kind(self.model_dir)
 
@@ -116,6 +118,7 @@ class Service:
         size = platform.get_ti_inference_max_batch_size()
         if platform.Is_Multi_Framework_Type() or dialect.package.pool:
             pre, infer, post = model.preprocess, model.predict, model.postprocess
+        # In one process the platform calls the model itself: a script's own `__call__` may do more than these steps.
         elif size > 1 or type(model).__call__ is not platform.Model.__call__:
             pre = post = None
             infer = model
@@ -159,6 +162,7 @@ def file_and_line(function: Any) -> Any:
     """File and line of a function, as far as it has them."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     file = getattr(code, "co_filename", "")
+    # A method that the script has not overridden: our own line would help nobody.
     if os.sep + "platform" + os.sep in file:
         return "", 0
     return file, getattr(code, "co_firstlineno", 0)

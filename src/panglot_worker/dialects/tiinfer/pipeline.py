@@ -1,4 +1,4 @@
-"""A script with `mosec.Worker` classes: each a pool of its own, or, by wish, all in one process."""
+"""A script with `mosec.Worker` classes: each a pool of its own, or, as with `--inline`, all in one process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failed:
 
 
 class Packed(bytes):
-    """What a worker's own `serialize_ipc` made, for the next one's `deserialize_ipc`."""
+    """Bytes of a worker's own `serialize_ipc`, for `deserialize_ipc` of the next worker."""
 
 
 def title(number: int, stage: Dict[str, Any]) -> str:
@@ -193,12 +193,14 @@ class Pipeline:
 
     def _forward(self, worker: Any, values: List[Any], requests: List[Request]) -> Sequence[Any]:
         """The worker's outputs for these items, by one call; when that fails, by one call for each item, once."""
+        # `panglot.requests()`, and the index of `send_stream_event`, are about the items of this call alone.
         current.running[:] = requests
         try:
             if worker.max_batch_size == 1:
                 return [worker.forward(values[0])]
             return one_each(worker.forward(values), len(values))
         except BaseException as error:
+            # A stream cannot run again: its clients may have parts of it already.
             if len(values) == 1 or not self.rerun or self.streaming:
                 return [Failed(error)] * len(values)
             outcomes = one_by_one(with_one(worker.forward), zip(requests, values), error, self.dialect.port)
@@ -215,6 +217,7 @@ class Pipeline:
         if isinstance(output, Failed):
             raise output.error
         if self.streaming:
+            # `_send_part` has sent all of it: this reply ends the stream.
             return Answer(EVENTS, b"")
         last = self.workers[-1]
         if not self._overrides(last, "serialize"):

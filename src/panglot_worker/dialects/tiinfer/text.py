@@ -42,6 +42,7 @@ def decode(body: Body, limits: Limits) -> Any:
     if len(body) > limits.json_bytes:
         raise ClientError(TOO_LARGE, 413)
     start = bytes(body[:4])
+    # The platform's json module takes these encodings too; our parser takes UTF-8 without a mark alone.
     if start[:1] == b"\xef" or start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in start:
         body = _as_utf8(bytes(body))
     return jsontext.loads(body, limits.json_depth)
@@ -77,6 +78,7 @@ def convert(value: Any) -> Any:
 def problem(error: BaseException, stage: str) -> Problem:
     """The status and the text that an exception of a script is answered with."""
     said = errors.message_of(error)
+    # By their names: these classes are those of the real mosec, or of the one in `platform`.
     for kind in type(error).__mro__:
         if kind.__module__ == "mosec.errors" and kind.__name__ in ERRORS:
             status, words = ERRORS[kind.__name__]

@@ -22,7 +22,7 @@ UNSUPPORTED = "Unsupported model output data type."
 
 
 class WrongOutput(Exception):
-    """What the handler returned is no list with one element for each request; in the words of the platform."""
+    """The handler returned no list with one element for each request; in the words of the platform."""
 
 
 class TorchServe(Dialect):
@@ -50,6 +50,7 @@ class TorchServe(Dialect):
             metrics=ModelMetrics(str(options["model_name"]), self.measured.add),
             model_yaml_config=options["config"],
         )
+        # `send_intermediate_predict_response` of the platform sends by this attribute.
         self.context.cl_socket = self
         self.handler: script.LoadedHandler
         self._calling: Sequence[Incoming] = ()
@@ -91,6 +92,7 @@ class TorchServe(Dialect):
     # A call
 
     def infer(self, incoming: Incoming) -> Any:
+        # The batch failed after parts were sent: a second call would send them again.
         if incoming.sent:
             raise WrongOutput(FAILED)
         return self.infer_batch([incoming])[0]
@@ -148,6 +150,7 @@ class TorchServe(Dialect):
             status = code if type(code) is int and 200 <= code <= 599 else 500
             return Problem(status, "script_error", str(error.message))
         self._hint(devices.explain(error))
+        # By the text, as the original decides it: clients of the platform know 507.
         if isinstance(error, MemoryError) or "CUDA" in message_of(error):
             return Problem(507, "script_error", OUT_OF_RESOURCES)
         return Problem(503, "script_error", FAILED)

@@ -8,7 +8,7 @@ from typing import Dict
 from panglot_worker.compat.model_metrics import Measured, MetricTypes
 
 MOST_SERIES = 200
-"""Names and dimensions are the script's own; a script that makes up new ones for ever is not followed for ever."""
+"""Further ones are dropped: the script chooses names and dimensions, and might make up new ones for ever."""
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_:]")
 
 

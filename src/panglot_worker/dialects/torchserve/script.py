@@ -72,7 +72,7 @@ def _object(module: ModuleType, package: Package) -> LoadedHandler:
         problem = "%s has no handle" % kind.__name__
         raise ScriptError(problem, package.script, inspect.getsourcelines(kind)[1], "def handle(self, data, context)")
     initialize = getattr(made, "initialize", lambda context: None)
-    # Before `initialize` is called, as in the original: what it puts in place of `handle` later has no effect.
+    # Taken before `initialize` is called, as in the original: a `handle` that it puts in place has no effect.
     return LoadedHandler(made.handle, initialize, kind.__name__ + ".handle", _summary(kind, module))
 
 

@@ -30,6 +30,7 @@ from panglot_worker.tensors.tensors import Tensor
 UTILS = "triton_python_backend_utils"
 CLASS = "TritonPythonModel"
 MOST_FITTING = 256
+"""The most entries of `Triton._fitting`: clients choose the shapes."""
 
 
 class ModelRequest(NamedTuple):
@@ -51,7 +52,7 @@ class Triton(Dialect):
         self.ensemble: Optional[Ensemble] = None
         self.sequences: Optional[SequenceConfiguration] = None
         self._fitting: Dict[Any, int] = {}
-        """The rows of requests by the names, types and shapes of their inputs, for those that fit."""
+        """The rows of requests that fit, by the names, types and shapes of their inputs."""
         self.loop = LoopThread()
         """Where coroutines of the model run."""
 
@@ -198,7 +199,7 @@ class Triton(Dialect):
         return self.utils.Tensor(name, array)
 
     def _open_alone(self, request: Any) -> Any:
-        """The way of the only response to a request, for models that send it."""
+        """The way of the only response to a request, for a model that sends it instead of returning it."""
         return self.utils.Responses(Alone(request._is_cancelled), decoupled=False)
 
     def infer(self, item: ModelRequest) -> Any:

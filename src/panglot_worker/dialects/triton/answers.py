@@ -14,8 +14,9 @@ from panglot_worker.tensors.tensors import Tensor
 STATUSES = {1: 500, 2: 404, 3: 400, 4: 503, 5: 501}
 """By the code of a TritonError; any other is 400, as Triton has it."""
 CODES = {0: "unknown", 6: "already_exists", 7: "cancelled"}
-"""What HTTP has no status of its own for, and gRPC has."""
+"""By the code of a TritonError: errors that gRPC has a status for, and HTTP has not."""
 SIGNED = 1 << 63
+"""Integers of parameters go from -SIGNED, as int64, to 2 * SIGNED - 1, as uint64."""
 
 
 class ModelRefusal(Exception):

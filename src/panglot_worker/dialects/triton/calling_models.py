@@ -43,7 +43,7 @@ class ModelCaller:
         answered: "Future[CalleeAnswer]" = Future()
         number = self._begin(request, answered.set_result, False, timeout)
         try:
-            # Shielded: the thread that reads sets the result, also of a call that nobody waits for any more.
+            # Shielded: the thread that reads sets the result, and would fail on a future that was cancelled.
             return self._response(request, await asyncio.shield(asyncio.wrap_future(answered)))
         except BaseException:
             self._calls.cancel(number)
@@ -126,6 +126,7 @@ class ResponseIterator:
                 answer = self._coming.get()
                 is_last = not answer.more
                 yield from self._responses(answer)
+                # Only when the model asks for the next one: until then the callee may have to wait.
                 self._caller.took(self._number, answer)
         finally:
             self._caller.cancel(self._number)

@@ -1,4 +1,4 @@
-"""What a model's configuration says of its tensors, and requests checked against it."""
+"""The tensors in a model's configuration, and requests checked against them."""
 
 from __future__ import annotations
 
@@ -161,6 +161,7 @@ def array_of(tensor: ConfiguredTensor, value: Any) -> Any:
         texts = numpy.array(value, dtype=object)
         if not all(isinstance(text, str) for text in texts.ravel()):
             raise ClientError("the input '%s' takes text, in lists of one length" % tensor.name)
+        # Filled by hand: numpy makes bytes of one length of a list of bytes, and cuts off zeros at their ends.
         encoded: Any = numpy.empty(texts.size, object)
         encoded[:] = [text.encode("utf-8") for text in texts.ravel()]
         return encoded.reshape(texts.shape)
@@ -179,6 +180,7 @@ def _within(tensor: ConfiguredTensor, array: Any, wanted: Any) -> Any:
 
     beyond: Optional[bool] = None
     if wanted.kind in "iu" and array.size:
+        # Before the cast, which lets integers wrap around without a word.
         limits = numpy.iinfo(wanted)
         beyond = int(array.min()) < limits.min or int(array.max()) > limits.max
     with numpy.errstate(over="ignore"):

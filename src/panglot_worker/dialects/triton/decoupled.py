@@ -30,7 +30,7 @@ from panglot_worker.scripts.loading import script_traceback
 MOST_OPEN = 512
 """Requests that a worker has at once: those beyond wait in the server's queue."""
 LOOK_EVERY = 1.0
-"""Seconds after which who waits for a slow client looks again whether it holds up others."""
+"""Seconds after which a thread that waits for a slow client looks again whether it holds up other requests."""
 LOST = "the model let go of its request and sent no last response"
 
 
@@ -42,7 +42,7 @@ class OpenCall:
         self.request = request
         self.started = time.perf_counter()
         self.is_over = False
-        """Whether it has its final reply. Only with the lock."""
+        """Whether it has its final reply. Read and written with the lock."""
         self.unwanted = False
         self.is_held = False
         """Whether its client reads more slowly than responses come."""
@@ -95,6 +95,7 @@ class OpenCall:
     def cancel(self) -> None:
         """Nobody waits any more: the model is told when it asks, and the front has its slot back at once."""
         self.unwanted = True
+        # A thread may wait for this client in `take`.
         self.server.pace(self.request.id, False)
         with self._lock:
             if self.is_over:
@@ -129,13 +130,13 @@ class DecoupledServer:
         self.longest_wait = float(settings.get("run_timeout", 60)) / 2
         """Seconds for which a send waits at most: a call without a part for `run_timeout` is taken for a hung one."""
         self.open: Dict[int, OpenCall] = {}
-        """All requests without a final reply. Only with `changed`."""
+        """All requests without a final reply. Read and written with `changed`."""
         self.waiting: Deque[OpenCall] = deque()
         self.lost: "queue.SimpleQueue[OpenCall]" = queue.SimpleQueue()
         self.changed = threading.Condition()
         self.executing = self.stopping = False
         self.stands_still = False
-        """Whether `execute` itself waits for a client, so that the front tells what would be next."""
+        """Whether `execute` itself waits for a client. The front then sends more, which shows whether others wait."""
         self.error: Optional[BaseException] = None
 
     # What the front sends
@@ -202,6 +203,7 @@ class DecoupledServer:
             while call.is_held and not call.is_over and now < until and call.held_up < self.patience:
                 if self.error is not None:
                     break
+                # Judged before the wait: only the time counts in which others were held up.
                 others = bool(self.waiting) if executes else self._shares_thread(call)
                 self.changed.wait(min(until - now, self.patience - call.held_up, LOOK_EVERY))
                 before, now = now, time.monotonic()
@@ -232,7 +234,7 @@ class DecoupledServer:
             self.changed.notify_all()
 
     def _tell_slots(self) -> None:
-        """Have the front send what the model can begin now: nothing while `execute` runs, which may take its time."""
+        """Have the front send the requests that the model can begin now: none while `execute` runs, which may last."""
         free = 0 if self.executing and not self.stands_still else self.rows
         self.dialect.change_slots(min(MOST_OPEN, len(self.open) + free))
 
@@ -281,7 +283,7 @@ class DecoupledServer:
                 self.changed.wait(patience)
 
     def _patience(self) -> Optional[float]:
-        """How long the next call waits for company; None: there is none to make."""
+        """Seconds for which the next call waits for more requests; None: there is no call to make."""
         if not self.waiting:
             return None
         if len(self.waiting) >= self.rows or not self.delay or self.stopping:
@@ -305,7 +307,7 @@ class DecoupledServer:
             self._execute(together)
 
     def _made(self, call: OpenCall) -> Any:
-        """What the model is given of a request; None for one that is cancelled, or that the model cannot take."""
+        """The request as the model gets it; None for one that is cancelled, or that the model cannot take."""
         if call.unwanted:
             return None
         try:
@@ -334,7 +336,7 @@ class DecoupledServer:
                 raise WrongResponse("the model is decoupled, and its execute must return None")
         except BaseException as error:
             self._on_failure(error, calls)
-        # Nothing of ours may refer to the requests while the model answers them: see `Responses`.
+        # No variable here may refer to the requests while the model answers them: see `Responses`.
         finally:
             del requests
             together.clear()

@@ -37,7 +37,7 @@ class Step(NamedTuple):
     inputs: Dict[str, str]
     outputs: Dict[str, str]
     decoupled: bool = False
-    """Whether it gives any number of responses: what follows it runs once for each."""
+    """Whether it gives any number of responses: the steps behind it run once for each."""
 
     def __str__(self) -> str:
         return "step %d (%s)" % (self.number, self.model)
@@ -65,6 +65,7 @@ class Walk:
         self._waiting = steps
         self._values = dict(request.inputs)
         self._absent = {tensor.name for tensor in ensemble.about.inputs if tensor.name not in request.inputs}
+        """Names without a value: inputs that were not sent, outputs that a step left out, values that are used up."""
         self._items = current.current()
         """The requests that the calls are made for."""
         self._open: Dict[int, int] = {}
@@ -134,7 +135,7 @@ class Walk:
         for step in [step for step in self._waiting if not step.decoupled and self._has_inputs(step)]:
             self._waiting.remove(step)
             self._open[step.number] = self._begin(step, functools.partial(self._on_answer, step))
-        # What no step needs any more goes back to the front, long before the last answer.
+        # Values that no step needs any more: their memory goes back to the front long before the last answer.
         needed = self._wanted.union(*(step.inputs.values() for step in self._waiting))
         for name in [name for name in self._values if name not in needed]:
             del self._values[name]
@@ -182,7 +183,7 @@ class Walk:
                 self._absent.add(name)
 
     def _check_unneeded(self, name: str, inner: str, step: Step) -> None:
-        """Raises StepFailed where somebody needs an output that a step did not give."""
+        """Raises StepFailed where a step or the client needs an output that a step did not give."""
         needs = next((str(other) for other in self._waiting if name in other.inputs.values()), "")
         if needs or name in self._request.wanted:
             about = (self._ensemble.name, step, inner, name, needs or "the request")

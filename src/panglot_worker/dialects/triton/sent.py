@@ -10,13 +10,13 @@ from panglot_worker.line.wire import WireError
 
 
 def cancellation(port: Port, item_id: int) -> Callable[[], bool]:
-    """What tells whether a request is cancelled, from any thread of the model."""
+    """A function that tells whether a request is cancelled, on any thread of the model."""
 
     def is_cancelled() -> bool:
         try:
             port.look()
         except (FrontGone, OSError, WireError):
-            # The loop of this worker meets the same, and ends it.
+            # The main loop of this worker gets the same error, and ends the worker.
             return True
         return item_id in port.cancelled
 
@@ -44,7 +44,7 @@ class Alone:
 
 
 def sent_alone(request: Any, module: Any) -> Any:
-    """The response that a model sent for a request; the exception, where it sends none. Waits for its threads."""
+    """The response that a model sent for a request. Waits for its threads; an exception, where they send none."""
     responses, request._responses = request._responses, None
     if responses is None:
         return None

@@ -16,7 +16,7 @@ PAIRS = {"int32_false_true": "<i4", "fp32_false_true": "<f4", "bool_false_true":
 FOLDER = "initial_state"
 """Beside the versions of a model: the files that `data_file` names."""
 IDLE, CANDIDATES = 1_000_000, 1
-"""What Triton takes where the configuration says nothing: microseconds, and sequences."""
+"""Triton's own values where the configuration has none: microseconds, and a number of sequences."""
 
 
 class Control(NamedTuple):
@@ -30,7 +30,7 @@ class Control(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a model gives with one response, and is given with the next request."""
+    """A tensor that a model gives with one response, and gets back with the next request."""
 
     input: str
     output: str
@@ -147,11 +147,12 @@ class SequenceInputs:
         shape = [*self._lead, *state.shape]
         if state.file:
             with open(state.file, "rb") as file:
+                # A copy, since an array over bytes cannot be written to.
                 return numpy.frombuffer(file.read(), state.dtype).reshape(shape).copy()
         return numpy.full(shape, b"", object) if state.dtype == "O" else numpy.zeros(shape, state.dtype)
 
     def empty(self, like: SequenceCall) -> Any:
-        """The request that stands at a slot without one: as another is, with zeros, and not ready."""
+        """The request for a slot that has none: like another one, but with zeros, and controls that say not ready."""
         import numpy
 
         utils, other = self._utils, like.made.request
@@ -169,7 +170,7 @@ class SequenceInputs:
         return [control.name for control in self._about.controls] + [state.input for state in self._about.states]
 
     def take_states(self, sequence: Sequence, response: Any, shown: List[str]) -> None:
-        """Store what a response says of the state, and show a client only the outputs it knows of."""
+        """Store the state in a response, and take out the outputs that the configuration does not list."""
         for state in self._about.states:
             output = self._utils.get_output_tensor_by_name(response, state.output)
             if output is not None:

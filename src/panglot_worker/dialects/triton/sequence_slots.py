@@ -11,7 +11,7 @@ SequenceId = Union[int, str]
 
 
 class Sequence:
-    """The requests of one correlation id that wait, and what the model remembers of those before."""
+    """The requests of one correlation id that wait, and what the model remembers of the requests before them."""
 
     def __init__(self, name: SequenceId) -> None:
         self.name = name
@@ -21,9 +21,10 @@ class Sequence:
         self.states: Dict[str, Any] = {}
         """The model's implicit state, by the name of the input it is given as."""
         self.touched = 0.0
+        """When its last request came or ended, by the clock of the server."""
         self.running = False
         self.closing = False
-        """Whether no more requests can come: its slot is free once those that wait are done."""
+        """Whether no more requests can come: its slot is free once the waiting requests are done."""
 
 
 class SequenceCall:
@@ -37,7 +38,7 @@ class SequenceCall:
 
 
 class Sequences:
-    """All sequences of a worker. Those that have no slot wait, in the order they began, until one ends."""
+    """All sequences of a worker. Sequences without a slot wait, in the order they began, until another ends."""
 
     def __init__(self, model: str, slots: int, rows: int, idle: float, direct: bool) -> None:
         self.model = model
@@ -48,7 +49,7 @@ class Sequences:
         self.slots: List[Optional[Sequence]] = [None] * slots
         self.backlog: Deque[Sequence] = deque()
         self.by_name: Dict[SequenceId, Sequence] = {}
-        """Those that may have further requests."""
+        """The sequences that may get further requests."""
 
     def add(self, call: SequenceCall, name: SequenceId, now: float) -> None:
         """Queue a request behind the others of its sequence. Raises ClientError where it belongs to none."""
@@ -56,6 +57,7 @@ class Sequences:
             message = "inference request to model '%s' must specify a non-zero or non-empty correlation ID"
             raise ClientError(message % self.model)
         if call.starts:
+            # Requests of an earlier sequence of this name that still wait are run, in a sequence of their own.
             self._close(self.by_name.pop(name, None))
             sequence = self.by_name[name] = Sequence(name)
             self.backlog.append(sequence)
@@ -76,7 +78,7 @@ class Sequences:
         self._fill()
 
     def _fill(self) -> None:
-        """Give free slots to those that wait for one."""
+        """Give free slots to the sequences that wait for one."""
         for slot, sequence in enumerate(self.slots):
             if sequence is None and self.backlog:
                 self.slots[slot] = first = self.backlog.popleft()
@@ -126,7 +128,8 @@ class Sequences:
         self._free(call.sequence)
 
     def remove(self, call: SequenceCall) -> List[SequenceCall]:
-        """Take out a request that waits and is cancelled; those that cannot run without it, where it was the first."""
+        """Take out a waiting request that is cancelled. Returns the requests that cannot run without it: the rest of
+        its sequence, where it was the first."""
         sequence = call.sequence
         sequence.waiting.remove(call)
         lost: List[SequenceCall] = []

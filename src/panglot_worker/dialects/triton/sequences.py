@@ -58,6 +58,7 @@ class SequenceServer:
                 with self.changed:
                     while self.port.pending:
                         self._frame(self.port.pending.popleft())
+                    # Also without a frame: a cancellation is work too.
                     self.changed.notify_all()
                 self.port.tell_free()
                 if not self.stopping:
@@ -113,7 +114,7 @@ class SequenceServer:
         if self.error is not None or self.runner.broken:
             return False
         is_due = self.sequences.next_expiry() <= now()
-        # Cancelled requests wait among others: whatever is runnable leads to a look at them.
+        # A cancelled request that waits has to be answered, even where nothing can run.
         gone = any(item in self.waiting for item in list(self.port.cancelled))
         return bool(self.arrived) or self.sequences.is_runnable or is_due or gone
 

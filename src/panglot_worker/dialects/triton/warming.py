@@ -67,7 +67,7 @@ def _run(dialect: Any, sample: Dict[str, Any]) -> None:
     about = dialect.configuration
     rows = max(1, int(sample.get("batch_size", 1))) if about.rows else 1
     arrays = {name: _array(dialect, name, content) for name, content in (sample.get("inputs") or {}).items()}
-    # As in Triton: requests of one row, which are given to the model together.
+    # As in Triton: a batch is requests of one row each, which the model gets together.
     batch = [dialect.new_request(dict(arrays), {"request_id": ""}) for _ in range(rows)]
     if dialect.sequences is not None:
         added = SequenceInputs(dialect.sequences, about.rows > 0, dialect.utils)
@@ -83,7 +83,7 @@ def _run(dialect: Any, sample: Dict[str, Any]) -> None:
         way, requests = Collected(), [batch.pop().request]
         requests[0]._responses = dialect.utils.Responses(way, decoupled=True)
         dialect.called(partial(dialect.model.execute, requests))
-        # Nothing of ours may refer to it while the model answers: see `Responses`.
+        # No variable here may refer to the request while the model answers it: see `Responses`.
         requests.clear()
         way.check()
 

@@ -42,7 +42,7 @@ class PartWriter:
         return replies
 
     def _refused(self, error: Any, times: wire.Times) -> wire.Reply:
-        """An error in the midst of others: over gRPC by its status, else as JSON."""
+        """An error with responses behind it: over gRPC by its status, else as JSON."""
         if self._is_grpc:
             status = ModelRefusal(error.message(), error.code()).answer_status
             body = error.message().encode("utf-8", "replace")

@@ -96,7 +96,7 @@ class Truss(Dialect):
         preprocess: Optional[Callable[[Any], Any]] = flow.preprocess if before is not None else None
         infer: Callable[[Any], Any] = flow.infer
         if self.environment is not None:
-            # Both, since each may be in a worker of its own.
+            # Both stages, since each may run in a worker of its own.
             preprocess = self.environment.before(preprocess) if preprocess is not None else None
             infer = self.environment.before(infer)
         return Stages(
@@ -109,7 +109,7 @@ class Truss(Dialect):
 
     @property
     def parses_nothing(self) -> bool:
-        """Whether bodies are not read, on any route: predict, and what is before it, take the request alone."""
+        """Whether bodies are read on no route: `predict`, and a stage before it, take the request alone."""
         first = self.methods.get("preprocess", self.methods["predict"])
         return self.methods["predict"].takes == REQUEST and first.takes == REQUEST
 
@@ -228,7 +228,7 @@ class Truss(Dialect):
         return answers.error(500, answers.FAILED, answers.MODEL)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """Whether the log need not tell a failure: a script that raises an HTTPException knows what it does."""
+        """Whether the log can leave a failure out: an HTTPException is an answer that the script chose."""
         return is_http_exception(error) or super().blames_client(error, answer)
 
 

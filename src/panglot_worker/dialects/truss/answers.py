@@ -110,6 +110,7 @@ async def messages(response: Any, scope: Dict[str, Any]) -> AsyncIterator[Dict[s
     """What a response sends, when it does: its start, then parts of its body."""
     import asyncio
 
+    # One place: the response waits while the client reads slowly.
     sent: "asyncio.Queue[Any]" = asyncio.Queue(1)
 
     async def run() -> None:

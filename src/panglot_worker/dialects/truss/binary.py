@@ -1,6 +1,6 @@
 """Bodies of msgpack: with arrays as `msgpack_numpy` writes them, and the platform's tags for dates and such.
 
-The package `msgpack` reads and writes them where the script's environment has it, and what is below where it has not.
+The package `msgpack` reads and writes them where the script's environment has it. Elsewhere the code below does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def dumps(value: Any) -> bytes:
 
 
 def decoded(table: Dict[Any, Any]) -> Any:
-    """What a mapping stands for, where it has a tag. Raises ValueError."""
+    """The value that a mapping with a tag stands for; any other mapping as it is. Raises ValueError."""
+    # Arrays of Python objects are pickles, which may run any code when they are read.
     if table.get(b"nd") is True and table.get(b"kind") == b"O":
         raise ValueError("unsupported payload")
     for tag, make in TAGS.items():

@@ -28,7 +28,7 @@ def current() -> Any:
 
 
 class Environment:
-    """Tells a model with `setup_environment` of a new environment before its next call. It is told of each one once."""
+    """Tells a model with `setup_environment` of a new environment before its next call. Tells each one once."""
 
     def __init__(self, dialect: Dialect, model: Any, known: Any) -> None:
         self._dialect = dialect
@@ -72,6 +72,7 @@ class Environment:
         written = _written()
         if written == self._written:
             return None
+        # Noted first: an environment that cannot be read, or that the model refuses, is not tried at every call.
         self._written = written
         environment = current()
         if environment is None or environment == self._known:
@@ -85,7 +86,7 @@ class Environment:
 
 
 def _written() -> Tuple[int, ...]:
-    """What differs when the file is written anew, or put in the place of another."""
+    """The marks of the file that change when it is written anew, or replaced."""
     try:
         status = os.stat(FILE)
     except OSError:

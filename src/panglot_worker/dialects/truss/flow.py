@@ -24,7 +24,7 @@ END = object()
 
 
 class Unhandled(Exception):
-    """A failure that the platform tells the client with its text: of a stream that was to be one text."""
+    """A failure whose text the platform sends to the client: of a stream that was to become one text."""
 
 
 class WrongModel(TypeError):
@@ -32,7 +32,10 @@ class WrongModel(TypeError):
 
 
 def gathers(request: Request) -> bool:
-    """Whether the client wants a stream as one text of JSON; OpenAI's client says so without meaning it."""
+    """Whether the client wants a stream as one text of JSON. OpenAI's client always asks for JSON, and reads streams.
+
+    It is known by its User-Agent.
+    """
     head = request.head
     if head.accept != b"application/json":
         return False
@@ -110,7 +113,7 @@ class Flow:
         return output
 
     def _chunks(self, stream: Any) -> Iterator[Any]:
-        """What a generator yields, where that is an asynchronous one too."""
+        """The parts of a generator, ordinary or asynchronous."""
         if inspect.isgenerator(stream):
             yield from stream
             return
@@ -159,7 +162,7 @@ class ConcurrentFlow(Flow):
         if not self.threads:
             result = function(*values)
         else:
-            # The script may ask for its request there too.
+            # With the context of the task: the script may ask for its request in the thread too.
             run = functools.partial(contextvars.copy_context().run, function, *values)
             result = await asyncio.get_running_loop().run_in_executor(None, run)
         return await result if inspect.isawaitable(result) else result
@@ -174,6 +177,7 @@ class ConcurrentFlow(Flow):
         if self.limit is None:
             return await self._inferred(value)
         await self.limit.acquire()
+        # A stream is still to come when this returns: it releases the place itself.
         is_open = False
         try:
             output = await self._inferred(value)
@@ -226,7 +230,7 @@ class ConcurrentFlow(Flow):
         return output
 
     async def _turns(self, stream: Any) -> AsyncIterator[Any]:
-        """What a generator yields, with a turn for other requests after each part of a plain one."""
+        """The parts of a generator. After each part of a plain one, other requests get a turn."""
         if inspect.isasyncgen(stream):
             async for chunk in stream:
                 yield chunk

@@ -65,6 +65,7 @@ def arguments(kind: Any, config: Dict[str, Any]) -> Dict[str, Any]:
     """The arguments of the class: of all that the platform gives, what its signature takes. Raises ScriptError."""
     secrets = Secrets(config.get("secrets") or {})
     if HUB_SECRET in (config.get("secrets") or {}) and HUB_VARIABLE not in os.environ:
+        # The libraries of Hugging Face read the variable, and know nothing of the secrets.
         try:
             os.environ[HUB_VARIABLE] = secrets[HUB_SECRET]
         except SecretNotFound:

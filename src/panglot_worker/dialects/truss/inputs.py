@@ -73,7 +73,7 @@ class Reader:
 
 
 def _why(body: wire.Buffer, error: ClientError) -> str:
-    """What the platform says is wrong with a text; what we say where the platform would take it: NaN, deep nesting."""
+    """The platform's sentence about a text that is no JSON; our own where the platform takes it: NaN, deep nesting."""
     try:
         json.loads(bytes(body))
     except json.JSONDecodeError as theirs:

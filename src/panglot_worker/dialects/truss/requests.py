@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 class Disconnected(threading.Event):
-    """An event that is set once nobody waits for the answer; whoever asks it looks at the line to the front."""
+    """An event that is set once nobody waits for the answer. Each `is_set` looks at the line to the front."""
 
     def __init__(self, is_gone: Callable[[], bool]) -> None:
         super().__init__()

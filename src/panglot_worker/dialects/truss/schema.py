@@ -92,7 +92,7 @@ def _awaited(annotation: Any) -> Any:
 
 
 def validator(kind: Any) -> Callable[[Any], Any]:
-    """What makes an object of a model of a value, by either version of pydantic."""
+    """The function that makes an object of a model from a value, in either version of pydantic."""
     return kind.model_validate if hasattr(kind, "model_validate") else kind.parse_obj  # type: ignore[no-any-return]
 
 

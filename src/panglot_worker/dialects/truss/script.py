@@ -68,7 +68,7 @@ def load(model: Any, settled: Callable[[Any], Any], warn: Callable[[str], None])
 
 
 def summary(kind: Any, module: Any) -> str:
-    """The first paragraph of what the author wrote about the class, or about its file."""
+    """The first paragraph of the docstring of the class, or of its file."""
     text = getattr(kind, "__doc__", "") or getattr(module, "__doc__", "") or ""
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
 

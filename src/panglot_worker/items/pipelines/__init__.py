@@ -1,1 +1,1 @@
-"""A worker that runs some of the stages, and what it hands to the workers of the next ones."""
+"""A worker that runs some of the stages, and the results it hands to workers of the following stages."""

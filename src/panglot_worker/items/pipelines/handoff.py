@@ -1,9 +1,9 @@
-"""What one pool of a pipeline hands to the next: a pickle, and the large buffers in it as they are.
+"""Results from one pool of a pipeline to the next: a pickle, and its large buffers as they are.
 
-This is the only module that unpickles anything, and it reads nothing but what another worker of the same package
-wrote for it; the front passes it on blind. Large results are in shared memory (`sharing`), others go by the sockets.
-Only the worker that has the item may write, only into the buffer it was lent, and only until it replies; by then
-the buffer is the reader's.
+This is the only module that unpickles anything. It reads only results that another worker of the same package wrote
+for it; the front passes them on without reading. Large results lie in shared memory (`sharing`), others go by the
+sockets. Only the worker that has the item may write, only into the buffer it was lent, and only until it replies; from
+then on the buffer belongs to the reader.
 
     count u64, lengths u64 ... | the pickle | buffer | buffer ...       each | is the next multiple of 64
 """
@@ -50,7 +50,7 @@ def pack(value: Any) -> List[wire.Buffer]:
 
 
 def seal(key: bytes, border: str, head: bytes, pieces: Sequence[wire.Buffer]) -> bytes:
-    """What goes before a result that travels between machines: its proof, for this request and this border of pools."""
+    """The proof that stands before a result between machines: for this request, and this border of pools."""
     # The head is under the seal too, with its length: a result cannot be moved to another request.
     checked = hmac.new(key, b"%s %d " % (border.encode(), len(head)) + head, hashlib.sha256)
     for piece in pieces:
@@ -75,7 +75,7 @@ def border_before(stages: Sequence[str]) -> str:
 
 
 def unpack(body: wire.Buffer) -> Any:
-    """What the previous pool packed. Buffers are used where they are, if they may be written to."""
+    """The value that the previous pool packed. Buffers are used where they are, if they may be written to."""
     view = memoryview(body)
     (count,) = LENGTH.unpack_from(view)
     lengths = [LENGTH.unpack_from(view, (1 + n) * LENGTH.size)[0] for n in range(count)]

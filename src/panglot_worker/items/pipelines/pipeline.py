@@ -12,7 +12,7 @@ from panglot_worker.line import wire
 
 
 class PipelinePool:
-    """Takes over what the pool before hands on, runs the stages of its own pool, and hands on to the next."""
+    """Takes results of the pool before, runs the stages of its own pool, and hands results to the next pool."""
 
     def __init__(self, dialect: Dialect, pool: Dict[str, Any]) -> None:
         if dialect.slots > 1:
@@ -60,11 +60,12 @@ class PipelinePool:
         if key:
             pieces.insert(0, seal(key, self.pool["stages"][-1], bytes(request.raw_head), pieces))
         size = sum(map(len, pieces))
+        # Written here, and not by `Port.reply`: joining the pieces first would copy them once more.
         if size >= SHARE_ABOVE and request.buffer and self.dialect.port.shared.put(request.buffer, pieces):
             return Answer("", wire.placed(size), 200, (), wire.PASS | wire.SHARED)
         return Answer("", b"".join(pieces), 200, (), wire.PASS)
 
 
 def unchanged(value: Any) -> Any:
-    """Stands in for an inference that another pool does."""
+    """Stands in for an inference that another pool runs."""
     return value

@@ -1,8 +1,8 @@
 """The adapter for requests with tensors, the same for every dialect.
 
-A script that knows no tensors gets what its platform's own clients send: a single element of BYTES is the native body
-itself, anything else a JSON object by name; the native answer comes back as BYTES, called `output`. A dialect that can
-do better says so (`Dialect.tensors`).
+A script that knows no tensors gets a body as its platform's own clients send it. A single element of BYTES is that body
+itself; other inputs become a JSON object by name. The native answer comes back as BYTES, called `output`. A dialect
+whose script takes tensors itself says so (`Dialect.tensors`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Encode = Callable[[Any, Request], Answer]
 
 
 class Adapted(NamedTuple):
-    """How a client wants its answer, on its way through the stages, beside what the dialect itself sends along."""
+    """How a client wants its answer, on its way through the stages, beside the dialect's own context."""
 
     wishes: Wishes
     context: Any
@@ -39,7 +39,7 @@ class Adapted(NamedTuple):
 
 
 class TensorAdapter:
-    """Lets requests with tensors in and out of the stages of one dialect."""
+    """Decodes requests with tensors for the stages of one dialect, and encodes its answers as tensors."""
 
     def __init__(self, dialect: Dialect, stages: Optional[Stages]) -> None:
         self.dialect = dialect
@@ -52,7 +52,7 @@ class TensorAdapter:
         self._encode = stages.encode if stages is not None else None
 
     def describe(self) -> TensorDescription:
-        """What the front tells clients about the tensors."""
+        """The description of the tensors, which the front shows to clients."""
         taking = self.taking
         inputs, given = (taking.inputs, taking.outputs) if taking is not None else (INPUTS, OUTPUTS)
         return {
@@ -116,7 +116,7 @@ class TensorAdapter:
         try:
             infer = self.text_cache.read(request.raw_head, request.body) or self._parsed(request)
         except ClientError:
-            # Whoever stands for the whole says what is wrong with it.
+            # The chain's own worker gets the request next, and words the error.
             raise ChainError(UNFIT, UNFIT, 400) from None
         return self.handing.first(hop, infer)
 
@@ -143,7 +143,7 @@ class TensorAdapter:
         return request
 
     def adapt_answer(self, answer: Answer, request: Request) -> Answer:
-        """The platform's answer to a request that was let in, as tensors."""
+        """The platform's answer to a request that `adapt` has changed, as tensors."""
         return self.wrapped(request.context.wishes, answer)
 
     def native(self, request: Request, infer: Infer) -> Request:
@@ -198,7 +198,7 @@ class TensorAdapter:
         return Answer(content_type, body, 200, headers)
 
     def _handed_on(self, carried: ChainPassage, tensors: List[Tensor]) -> Answer:
-        """What comes behind one model of a chain: the body for the next, or the client's answer."""
+        """The answer of one model of a chain: the body for the next model, or the client's answer."""
         if carried.hop.last:
             return self.answer(carried.client, self.handing.answers(carried, tensors))
         return Answer("", self.handing.body(carried, tensors))
@@ -247,7 +247,7 @@ class TensorAdapter:
 
 
 def _sentence(error: ClientError) -> str:
-    """All that is wrong with a request in one text: the protocol has only one field for it."""
+    """All faults of a request in one text: the protocol has only one field for them."""
     fields = getattr(error, "fields", None) or []
     return "; ".join(("%(path)s %(message)s" % field).strip() for field in fields) or error.message
 
@@ -272,7 +272,7 @@ def _json_object(infer: Infer) -> bytes:
 
 
 def _layout(head: wire.Head) -> Dict[str, Any]:
-    """Where the client's body ends, and what was fetched for it begins."""
+    """Where the client's body ends, and where each content that was fetched begins."""
     layout: Dict[str, Any] = json.loads(head.fetched)
     return layout
 

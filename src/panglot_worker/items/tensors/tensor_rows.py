@@ -13,7 +13,7 @@ class Rows(List[Any]):
 
 
 def with_rows(stages: Stages, most: int) -> Stages:
-    """The stages of a script with a batch call, given `most` items in one, taking Rows apart and together again."""
+    """The stages of a script with a batch call of at most `most` items. They take Rows apart and put them together."""
     if stages.infer_batch is None:
         return stages
     infer_batch = _flattening(stages.infer_batch, most)
@@ -33,7 +33,7 @@ def _each(stage: Optional[Callable[[Any], Any]]) -> Optional[Callable[[Any], Any
 
 
 def _flattening(infer_batch: Callable[[List[Any]], Sequence[Any]], most: int) -> Callable[[List[Any]], Sequence[Any]]:
-    """The batch call, with the rows of every Rows as items of it; too many of them are several calls."""
+    """The batch call, with each row of a Rows as an item. Too many items become several calls."""
 
     def run(values: List[Any]) -> Sequence[Any]:
         if Rows not in set(map(type, values)):
@@ -49,7 +49,7 @@ def _flattening(infer_batch: Callable[[List[Any]], Sequence[Any]], most: int) ->
 
 
 def _gathered(values: List[Any], results: List[Any]) -> List[Any]:
-    """The results of all rows, given back to the values they are of."""
+    """The results of all rows, put together again for the values that brought the rows."""
     gathered: List[Any] = []
     at = 0
     for value in values:

@@ -1,6 +1,6 @@
-"""What is wrong with an ONNX file that onnxruntime does not load: read from its bytes, and tried on tiny models.
+"""The fault of an ONNX file that onnxruntime does not load: read from its bytes, and tried on tiny models.
 
-onnxruntime says it in many words of its own; here it is one line, with what to do.
+onnxruntime words it at length, for its developers; here it is one line, with a fix.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from panglot_worker.runtimes.message import fields, inner, text
 KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft",
                  "com.microsoft.nchwc", "com.microsoft.experimental", "com.ms.internal.nhwc",
                  "org.pytorch.aten")  # fmt: skip
-"""Where onnxruntime has operators of its own."""
+"""The domains in which onnxruntime has operators."""
 EXTERNAL = 1
 DEEPEST = 30
-"""Levels of graphs: protobuf, by which onnxruntime reads them, ends at a hundred messages inside of each other."""
+"""Levels of graphs: onnxruntime reads them by protobuf, which refuses more than a hundred nested messages."""
 LOWEST_OPSET, HIGHEST_OPSET = 7, 99
 
 
 class Wrong(NamedTuple):
-    """What is wrong, and how to mend it."""
+    """A fault and its fix."""
 
     problem: str
     fix: str
 
 
 class OnnxContents(NamedTuple):
-    """What of a file matters for whether it can be loaded."""
+    """The contents of a file that decide whether it can be loaded."""
 
     ir_version: int
     opsets: Dict[str, int]
@@ -42,7 +42,7 @@ class OnnxContents(NamedTuple):
 
 
 def wrong(path: str, load: Callable[[bytes], Any]) -> Wrong:
-    """Why the file at a path cannot be loaded, as far as it can be known; `load` loads a model from its bytes."""
+    """Why the file at a path cannot be loaded; empty where it is not known. `load` loads a model from its bytes."""
     try:
         contents = read(path)
     except (ValueError, IndexError, UnicodeDecodeError):
@@ -66,12 +66,12 @@ def wrong(path: str, load: Callable[[bytes], Any]) -> Wrong:
 
 
 def read(path: str) -> OnnxContents:
-    """What matters of a file. Raises ValueError, IndexError or UnicodeDecodeError for one that is not whole."""
+    """The contents of a file. Raises ValueError, IndexError or UnicodeDecodeError for one that is not whole."""
     if not os.path.getsize(path):
         raise ValueError("the file is empty")
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # Not closed by hand: the frames of an exception refer to parts of it until the exception is reported.
+    # Not closed by hand: that fails while frames of an exception refer to parts of it.
     return _contents(memoryview(mapped))
 
 
@@ -96,7 +96,7 @@ def _contents(whole: memoryview) -> OnnxContents:
 
 
 def _read_graphs(graph: memoryview, domains: Set[str], external: Dict[str, int]) -> int:
-    """Take in a graph and those inside of its operators. How many levels of them there are."""
+    """Note the contents of a graph and of all graphs inside of its operators. Returns how many levels there are."""
     waiting, deepest = [(graph, 1)], 1
     while waiting:
         current, level = waiting.pop()
@@ -107,7 +107,7 @@ def _read_graphs(graph: memoryview, domains: Set[str], external: Dict[str, int])
 
 
 def _read_graph(graph: memoryview, domains: Set[str], external: Dict[str, int]) -> List[memoryview]:
-    """Take in a graph itself. The graphs that its operators have."""
+    """Note the contents of one graph. Returns the graphs inside of its operators."""
     nested: List[memoryview] = []
     for number, value in fields(graph):
         if number == 1:

@@ -40,7 +40,7 @@ class OnnxSession(ModelRuntime):
         self.outputs = [self._described(node) for node in self.session.get_outputs()]
         self.options = self.runtime.RunOptions()
         shrunk = "cpu:0;gpu:0" if CUDA in self.session.get_providers() else "cpu:0"
-        # What one large run took is given back; it would stay with this worker otherwise.
+        # The memory of one large run is given back; otherwise this worker would keep it.
         self.options.add_run_config_entry("memory.enable_memory_arena_shrinkage", shrunk)
         if self.labelled:
             self.outputs = self._with_columns()
@@ -91,7 +91,7 @@ class OnnxSession(ModelRuntime):
         return ModelTensor(node.name, TYPES[known[1]], _shape(node.shape))
 
     def _with_columns(self) -> List[ModelTensor]:
-        """The outputs, with the number of columns of those that have labels: only a run says which these are."""
+        """The outputs, with the number of columns of those that have labels: only a run shows the labels."""
         probing.first_that_runs(self)
         known = {name: [FREE, len(labels)] for name, labels in self._labels.items()}
         return [spec._replace(shape=known[spec.name]) if spec.name in known else spec for spec in self.outputs]
@@ -105,16 +105,17 @@ class OnnxSession(ModelRuntime):
         try:
             outputs = dict(zip(wanted, self.session.run(list(wanted), arrays, self.options)))
         except self.invalid as error:
-            # The values are wrong, such as an index beyond a table's end: shapes and types were checked before.
+            # The client is to blame: shapes and types are checked, so a value is wrong, as an index beyond a table.
             raise ClientError("the model cannot take this input: %s" % " ".join(str(error).split())[:300]) from error
         for name in self.labelled.intersection(outputs):
             outputs[name] = self._table(name, outputs[name])
         return outputs
 
     def _table(self, name: str, rows: List[Dict[Any, float]]) -> Any:
-        """What `ZipMap` made of an array, as that array again, with the columns in the order of the labels."""
+        """The array from which `ZipMap` has made dicts, with the columns in the order of the labels."""
         import numpy
 
+        # Remembered, because a run without rows shows no labels.
         if rows:
             self._labels[name] = list(rows[0])
         columns = self._labels.get(name, [])
@@ -128,7 +129,7 @@ class OnnxSession(ModelRuntime):
         return any(node.datatype == "BF16" for node in (*self.inputs, *self.outputs))
 
     def _run_bfloat16(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
-        """A run by onnxruntime's own values: numpy has no such type, and onnxruntime gives none of it to numpy."""
+        """A run with onnxruntime's own values: numpy has no such type, and onnxruntime does not convert it."""
         make = self.runtime.OrtValue
         values = {}
         for node in self.inputs:

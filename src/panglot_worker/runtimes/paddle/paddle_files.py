@@ -19,11 +19,11 @@ PARAMETERS = ".pdiparams"
 
 
 OF_PARAMETERS = ("p", "0.parameter")
-"""What an operation is called that gives a parameter: in short, as it is written today, and in full."""
+"""The name of an operation that gives a parameter: in short, as it is written today, and in full."""
 
 
 class Explained(RuntimeError):
-    """What stops a model from running, said in one line. `fix` may be empty."""
+    """The reason why a model cannot run, in one line. `fix` may be empty."""
 
     def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(problem)
@@ -35,11 +35,11 @@ class Explained(RuntimeError):
 
 
 class BadModel(Explained):
-    """A model file that Paddle would crash on, or answer wrongly with."""
+    """A model file with which Paddle would crash, or answer wrongly."""
 
 
 class Program(NamedTuple):
-    """The files to load. `new`: of the new generation. `parameters` is empty for a net that has none."""
+    """The files to load. `new`: of the new generation. `parameters` is empty for a model that has none."""
 
     path: str
     new: bool
@@ -49,8 +49,8 @@ class Program(NamedTuple):
 def resolve(program: str, parameters: str = "") -> Program:
     """The files to load a model from; parameters that are not named are beside the program. Raises BadModel.
 
-    A `.pdmodel` that is not there is the `.json` beside it; a JSON file that is called `.pdmodel` gets a name that
-    Paddle reads it by. Paddle writes no file of parameters for a net without a single one.
+    If a `.pdmodel` is missing, the `.json` beside it is taken. A JSON file called `.pdmodel` is linked under a name by
+    which Paddle can read it. Paddle writes no file of parameters for a model without parameters.
     """
     chosen = program
     if not os.path.exists(program):
@@ -65,7 +65,7 @@ def resolve(program: str, parameters: str = "") -> Program:
     parameters = parameters or os.path.splitext(program)[0] + PARAMETERS
     if not os.path.exists(parameters):
         if has_parameters(chosen, kind == "json"):
-            # Paddle 3 loads such a model all the same, and answers with whatever is in memory.
+            # Paddle 3 loads such a model all the same, and answers with random content of the memory.
             raise BadModel("the model's parameters %s are not there" % parameters)
         parameters = ""
     is_misnamed = kind == "json" and not chosen.endswith(NEW)
@@ -110,7 +110,7 @@ def inputs(path: str, new: bool) -> List[Input]:
 
 
 def has_parameters(path: str, new: bool) -> bool:
-    """Whether a program has parameters, which are in another file; also True where that is not known."""
+    """Whether a program has parameters, which lie in another file; True also where it is not known."""
     try:
         if new:
             return any(str(operation["#"]) in OF_PARAMETERS for operation in _operations(path))

@@ -65,7 +65,7 @@ class PaddlePredictor(ModelRuntime):
         return DATATYPES[spec.dtype]
 
     def _look_at_outputs(self) -> None:
-        """Run made-up inputs once: only a result says what the outputs are."""
+        """Run made-up inputs once: only a result shows the outputs."""
         trial = probing.first_that_runs(self)
         if trial is None:
             return

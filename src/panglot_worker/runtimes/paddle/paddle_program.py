@@ -1,4 +1,4 @@
-"""The inputs of an exported program of Paddle 2, read from its bytes: Paddle's own reader crashes on what it is not."""
+"""The inputs of an exported program of Paddle 2, read from its bytes: Paddle's own reader crashes on other content."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK = b"\n"
 PERSISTENT = 3
 """The field of a variable that says whether it outlives a run."""
 PASSAGES = (9, 10, 17)
-"""The types of variables that inputs come by and outputs go by, and that are anything."""
+"""The types of variables that carry inputs and outputs, or are of no certain type."""
 
 
 class Input(NamedTuple):
@@ -37,7 +37,7 @@ class Input(NamedTuple):
 
 
 def is_program(content: bytes) -> bool:
-    """Whether it may be one: whole, and with a block as its first field."""
+    """Whether content may be a program: a whole message, with a block as its first field."""
     try:
         return bytes(content[:1]) == BLOCK and bool(list(fields(memoryview(content))))
     except (ValueError, IndexError):
@@ -45,7 +45,7 @@ def is_program(content: bytes) -> bool:
 
 
 def inputs(content: bytes) -> List[Input]:
-    """Raises ValueError or IndexError for what is no such program."""
+    """The inputs of a program. Raises ValueError or IndexError for content that is none."""
     blocks = [value for number, value in fields(memoryview(content)) if number == 1]
     block = list(fields(_message(blocks[0])))
     variables = dict(_variable(_message(value)) for number, value in block if number == 3)
@@ -57,9 +57,9 @@ def inputs(content: bytes) -> List[Input]:
 
 
 def has_parameters(content: bytes) -> bool:
-    """Whether it has variables that outlive a run, other than those for inputs and outputs.
+    """Whether a program has variables that outlive a run, besides those for inputs and outputs.
 
-    Raises ValueError or IndexError for what is no such program.
+    Raises ValueError or IndexError for content that is no program.
     """
     blocks = [value for number, value in fields(memoryview(content)) if number == 1]
     for block in blocks:
@@ -92,7 +92,7 @@ def _inner(message: memoryview, *path: int) -> memoryview:
 
 
 def _fed(message: memoryview) -> List[str]:
-    """What an operation feeds: the variables of its output, if it is one that feeds."""
+    """The variables that an operation feeds; none for one that does not feed."""
     about = list(fields(message))
     if not any(number == 3 and _text(value) == "feed" for number, value in about):
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from panglot.web.http2.frames import END_HEADERS, END_STREAM, HEADERS, frame
 
 LONGEST_SENTENCE = 1024
+"""Bytes of a sentence in an answer: clients limit the size of headers."""
 PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 
 
@@ -14,6 +15,7 @@ def literal(name: bytes, value: bytes) -> bytes:
 
 
 def _text(raw: bytes) -> bytes:
+    """A text with its length before it, without a Huffman code (RFC 7541, 5.2)."""
     size = len(raw)
     if size < 127:
         return bytes((size,)) + raw
@@ -25,6 +27,7 @@ def _text(raw: bytes) -> bytes:
     return bytes(length) + raw
 
 
+# 0x88 is `:status 200`, the eighth field of the static table.
 OK = b"\x88" + literal(b"content-type", b"application/grpc")
 OPENING = OK + literal(b"grpc-accept-encoding", b"identity, deflate, gzip")
 """The headers of an answer with messages."""
@@ -53,5 +56,6 @@ def no_grpc(stream: int, status: int) -> bytes:
 
 
 def percent_encoded(sentence: str) -> bytes:
+    """A sentence as `grpc-message` carries it; of a long one the beginning."""
     raw = sentence.encode("utf-8", "replace")[:LONGEST_SENTENCE]
     return b"".join(bytes((byte,)) if byte in PLAIN else b"%%%02X" % byte for byte in raw)

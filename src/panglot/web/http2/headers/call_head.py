@@ -1,4 +1,4 @@
-"""What the headers of a call say, and whether they may say it."""
+"""The headers of a call: their meaning, and the rules that they must keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALUE = re.compile(rb"(?:[^\0\r\n \t](?:[^\0\r\n]*[^\0\r\n \t])?)?")
 TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 KNOWN = 64
-"""How many blocks a connection remembers."""
+"""How many header blocks a connection remembers."""
 
 
 class CallHead(NamedTuple):

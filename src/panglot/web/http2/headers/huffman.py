@@ -38,6 +38,7 @@ def machine() -> HuffmanSteps:
     steps = [_step(children, state, bits, wrong) for state in range(wrong) for bits in range(16)]
     # This state leads only to itself, so that `decode` need not check every step.
     steps += [(wrong, b"")] * 16
+    # The last byte is filled with ones: they begin the word that ends a text (RFC 7541, 5.2).
     ends, state = [0], 0
     for _ in range(PADDING):
         state = children[state][1]

@@ -1,7 +1,8 @@
 """From graph types to nodes with channels between them.
 
-Static subgraphs are taken apart: their nodes stand beside those around them, and a port of a subgraph is the ports its
-own input or output names. What is left are nodes, shared nodes, and templates that are instantiated while it runs.
+Static subgraphs are dissolved: their nodes stand beside the nodes around them, and a port of a subgraph becomes the
+ports that its own input or output names. Nodes, shared nodes and templates are left; templates are instantiated while
+the graph runs.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ class Template:
         self.args = args
         self.passed = passed
         self.targets: Dict[str, Target] = {}
-        """Where outputs lead that are connected to ordinary nodes."""
+        """By output, the target of its connections to ordinary nodes."""
         self.spreads: Optional[Placement] = None
-        """Where ordinary channels lead to it: the node that makes an instance for each address."""
+        """The node that makes an instance for each address; None where no ordinary channel leads to the template."""
         self.count = 0
+        # Clones of the node at its dynamic port open instances on several threads.
         self._lock = threading.Lock()
         self._open: Set[Instance] = set()
 
@@ -51,8 +53,8 @@ class Template:
     ) -> "Instance":
         """Make and start a new instance. Raises what its nodes' construction raises.
 
-        `tag` chooses among alternatives; `origin` is what its frames come from, where that is not what those of its
-        owner come from.
+        `tag` chooses among alternatives. `origin` is the source of its requests or frames, where it does not share the
+        source of its owner.
         """
         name = tag if tag in self.node.types else self.node.types[0]
         graph = self.runtime.config.graphs[str(name)]
@@ -67,6 +69,7 @@ class Template:
         for thread in instance.threads:
             thread.origin = origin or current.node.origin
         if self.hub is not None:
+            # Before the threads start: each must know from the beginning at which inputs it sees ends.
             lead_ends(self.hub, list(instance.inputs.values()), instance.threads)
         with self._lock:
             self._open.add(instance)
@@ -94,7 +97,7 @@ class Template:
                     sender.end(user)
 
     def wait(self) -> None:
-        """Wait until every instance has ended. Nobody makes more."""
+        """Wait until every instance has ended. To be called when no more are made."""
         for instance in self._opened():
             instance.close()
             instance.wait()
@@ -108,7 +111,7 @@ class Planner:
         self.config = runtime.config
         self.types = runtime.types
         self.hub = hub
-        """The hub of the shared node that all planned here belongs to; None outside of shared nodes."""
+        """The hub of the shared node that the planned nodes belong to; None outside of shared nodes."""
 
     def plan(self, graph: GraphType, path: str, args: Dict[str, Any], passed: Dict[str, LazyResource]) -> GraphPlan:
         """The plan of a graph with everything in it.
@@ -214,6 +217,7 @@ class Planner:
         """The ends that a port stands for; for a subgraph, the ends inside it instead of its own."""
         if end.shared:
             hub = self.runtime.hubs[end.node.name]
+            # A graph is one user of a shared node, however many connections lead there.
             if hub.name not in users:
                 users[hub.name] = hub.join()
             return [HubEnd(hub, users[hub.name], end.ref.port, end.ref.tag)]
@@ -259,6 +263,7 @@ class Instance:
             self.threads += placement.threads(self.runtime)
         if open_inputs:
             self.inputs = {name: Sender(target, name) for name, target in inputs.items()}
+        # Only now: a user without senders ends at once, and until here each may still get one.
         for hub, user in self.plan.users:
             hub.settle(user)
 
@@ -291,6 +296,7 @@ class Instance:
                 begun += 1
                 thread.start()
         except BaseException:
+            # The thread that failed has closed its handles itself. Those behind it never run.
             for thread in self.threads[begun:]:
                 thread.abandon()
             self.close()
@@ -307,6 +313,7 @@ class Instance:
         Then its nodes have ended, except those that are connected to nothing; so have the instances they made; and what
         it sent to shared nodes has passed through them.
         """
+        # First the nodes that make instances: after their end no template gets another one.
         for thread in self.threads:
             if thread.placement.dynamic:
                 thread.join()

@@ -43,6 +43,7 @@ class Bcast(BuiltIn):
             contents = unwrap(envelope)
             for sender in self.out[1:]:
                 sender.send(wrap(contents.copy(contents.msg)))
+            # The original goes last: its receiver may change it while copies are still to be made.
             self.out[0].send(wrap(contents))
 
 
@@ -109,6 +110,7 @@ class DynDemux(BuiltIn):
             instance.wait()
 
     def _close_all(self) -> None:
+        # All are closed before the first is waited for, so that they end side by side.
         for instance in self.instances.values():
             instance.close()
         for address in list(self.instances):

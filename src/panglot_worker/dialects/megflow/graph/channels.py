@@ -1,14 +1,14 @@
 """Bounded channels between nodes, and the two ends that readers see.
 
-A channel has two kinds of end, and what holds of them is what shared nodes rely on:
+A channel has two kinds of end. Shared nodes rely on these rules:
 
 - The end of the channel (CLOSED) is no message. Every reader sees it when the last sender has gone and nothing is left
   to read, and sees it again whenever it reads on.
 - The end of one user of a shared node (UserEnd) is a message, since the node and its channels go on for other users. It
-  is put behind the last envelope of its user, once all senders that may have sent any have passed it on (EndTally). It
-  overtakes nothing, no envelope of its user comes after it, and the channel drops it when every reader has seen it.
+  follows the last envelope of its user, once all senders of such envelopes have passed it on (EndTally). It overtakes
+  nothing, no envelope of its user comes after it, and the channel drops it when every reader has seen it.
 
-A channel without readers swallows what is put into it, so that nobody waits for ever to be read.
+A channel without readers drops its input, so that no sender waits for ever.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class UserEnd:
 
 
 class EndTally:
-    """Counts, for one channel or hub, which of its members have passed on the end of which user.
+    """Notes, for one channel, router or hub, which of its members have passed on the end of which user.
 
     The end of a user is whole, and goes on, when all members have passed it on. Members are the senders
-    of a channel or the threads of a shared node. Not thread-safe: its owner guards it with a lock.
+    of a channel or router, or the threads of a shared node. Not thread-safe: its owner guards it with a lock.
     """
 
     def __init__(self) -> None:
         self.members: Set[Any] = set()
         self.silent: Set[Any] = set()
-        """Members that pass on no ends, so that none is awaited: they send for no user, or send what came from here."""
+        """Members from which no end is awaited: they send for no user, or in a circle that leads back here."""
         self._passed: Dict[int, Set[Any]] = {}
 
     def add(self, member: Any) -> None:
-        """Count one more member. A new one sends nothing of users whose end is on its way already."""
+        """Count one more member. Ends that are on their way already are not awaited from it."""
         self.members.add(member)
         # Else an end that is on its way would wait for ever for a member that never saw it.
         for passed in self._passed.values():
@@ -90,7 +90,7 @@ class EndTally:
 
 
 class Target:
-    """What contents are put into. A sender is any object that stands for one handle."""
+    """A place to put contents into: a channel, several, or a function. A sender is an object for one handle."""
 
     def put(self, contents: Contents) -> None:
         raise NotImplementedError
@@ -105,7 +105,7 @@ class Target:
         """Note that nothing of a user of a shared node comes by this handle any more."""
 
     def final_targets(self) -> "List[Target]":
-        """The targets this one stands for."""
+        """The channels, or other ends of the way, that contents reach by this target."""
         return [self]
 
 
@@ -118,7 +118,7 @@ class Channel(Target):
         self.tally = EndTally()
         self.readers: Set[Any] = set()
         self.ended = False
-        """Whether nobody reads any more: what is put is dropped then."""
+        """Whether nobody reads any more: `put` drops its contents then."""
         lock = threading.Lock()
         self._lock = lock
         self._filled = threading.Condition(lock)
@@ -149,6 +149,7 @@ class Channel(Target):
         with self._lock:
             items = self.items
             while True:
+                # Looked at before the deadline: this reader may have been notified just when its wait ran out.
                 if items:
                     head = items[0]
                     if head.__class__ is Contents:
@@ -198,6 +199,7 @@ class Channel(Target):
 
     def _append(self, users: List[int]) -> None:
         if users and not self.ended:
+            # Beyond the capacity too: the caller may have the lock of a hub, and must not wait here.
             self.items.extend(UserEnd(user) for user in users)
             self._filled.notify_all()
 
@@ -205,7 +207,7 @@ class Channel(Target):
         """Drop what is left and let senders go on, since nobody reads any more."""
         with self._lock:
             self.ended = True
-            # Dropped behind the lock: finalisers of envelopes may run code that puts into channels.
+            # Dropped after the lock is released: finalisers of envelopes may run code that puts into channels.
             dropped = list(self.items)
             self.items.clear()
             self._emptied.notify_all()

@@ -1,4 +1,4 @@
-"""What travels through a graph, and how it is noticed that nothing of a request is left."""
+"""Envelopes, which travel through a graph, and tokens, which tell when no envelope of a request is left."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Contents:
 
 
 class _Gone:
-    """Stands where contents are not, or no longer."""
+    """Stands in an envelope that has no contents, or has them no longer."""
 
     __slots__ = ("why",)
 
@@ -133,6 +133,7 @@ class Envelope:
         return {name: getattr(self._contents, name) for name in ("msg", *INFO)}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
+        # Without the token: a copy does not keep its request open.
         contents = Contents(state["msg"])
         for name in INFO:
             setattr(contents, name, state.get(name))
@@ -181,7 +182,7 @@ class OpenRequest:
         self.known = False
         """Whether a plugin has read its number."""
         self.unwanted = False
-        """Whether the front has given up on it."""
+        """Whether the front has cancelled it."""
         self.done = False
         self.begun = 0.0
         self.marks: Any = []
@@ -200,7 +201,7 @@ class Token:
 
     `subject` is the OpenRequest or the OpenFrame. `origin` is the server node or the stream it came in by: its
     `lost(subject, loss)` is called by a finaliser, so it must take no lock; its
-    `is_over(number)` says whether nothing will pass any more of the request or frame with this number.
+    `is_over(number)` tells whether no envelope of the request or frame with this number will pass any more.
     """
 
     __slots__ = ("__weakref__", "origin", "subject")
@@ -216,7 +217,7 @@ class Token:
 
 
 class Current(threading.local):
-    """Which node this thread runs, and whether what that node holds is dropped because it failed."""
+    """The node that this thread runs, and whether the envelopes of the node are dropped because it failed."""
 
     node: Any = None
     failing = False

@@ -80,6 +80,7 @@ class Sender:
         self.target = target
         self.port = port
         self.count = 0
+        # Looked up once, not for each envelope.
         self.put: Callable[[Contents], None] = target.put
         self._open = True
         target.add_sender(self)

@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict
 
 INSTANCE = re.compile(r"\.\d+(?=/|$)")
+"""The number of a template's instance, in the name of a node inside of it."""
 BLOCKED = 0.9
 """How full an input must be to call its node blocked."""
 
@@ -49,4 +50,5 @@ class NodeRates:
             for port, entry in node[direction].items():
                 key = direction + port
                 counts[key] = entry["count"]
+                # The count falls when an instance of a template ends: its nodes are no longer in the sum.
                 entry["rate"] = round(max(0, entry["count"] - before.get(key, 0)) / seconds, 1)

@@ -46,7 +46,7 @@ class Placement:
         self.hub = hub
         """The hub of the shared node it is in; None outside of shared nodes."""
         self.sink: Optional[Sink] = None
-        """For a node that takes what is sent to it in its sender's thread."""
+        """For a server node: it takes its input in the thread of the sender."""
         self.inputs: Dict[str, List[Wired]] = {}
         self.outputs: Dict[str, List[Wired]] = {}
         self.dynamic: Dict[str, Any] = {}
@@ -91,14 +91,14 @@ class NodeThread:
         self.placement = placement
         self.name = name
         self.origin: Any = runtime
-        """Where the requests or frames come from that its envelopes are about."""
+        """The source of the requests or frames in its envelopes: the runtime for requests, a stream for its frames."""
         self.instance: Any = None
         self.error: Optional[BaseException] = None
         self.constructed = threading.Event()
         self.receivers: List[Receiver] = []
         self.senders: List[Sender] = []
         self.holds: List[Sender] = []
-        """Senders for the subgraphs it may make yet: until it ends, one of these may send."""
+        """Senders into the outputs of its templates. They keep these open: it may make an instance until it ends."""
         self.carrying: List[Receiver] = []
         """Its inputs at which ends of users of a shared node arrive."""
         self.handles = self._connect()
@@ -107,6 +107,7 @@ class NodeThread:
         self._ends: Dict[int, int] = {}
         """At how many inputs the end of a user was seen."""
         self._taken_at_failure = -1
+        """How many envelopes it had taken in when it last failed; -1: it never failed."""
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _connect(self) -> Dict[str, Any]:
@@ -202,7 +203,7 @@ class NodeThread:
             except BaseException as error:
                 self._failed(error)
                 if not receivers or not self._mend():
-                    # What waits for it is lost by that.
+                    # `_end` drops the envelopes that wait for it: they are lost by this failure.
                     current.failing = True
                     return
             if self.carrying:
@@ -230,6 +231,7 @@ class NodeThread:
         for template in {template for template, _ in self.placement.dynamic.values()}:
             template.end(user, self)
         if self.placement.hub is not None:
+            # Last: once all threads have passed the end on, the user has departed, and its output must be out.
             self.placement.hub.passed(user, self)
 
     # Failing
@@ -274,6 +276,7 @@ class NodeThread:
             return False
         current.failing = True
         try:
+            # Dropped at once: its token reports the loss as a failure of this node.
             receiver.recv()
         finally:
             current.failing = False
@@ -291,6 +294,7 @@ class NodeThread:
         try:
             self._finalise()
         finally:
+            # Outputs after `__del__`, which may still send.
             for sender in self.outlets:
                 sender.close()
             if self.placement.hub is not None:
@@ -298,7 +302,7 @@ class NodeThread:
             self.runtime.node_ended(self)
 
     def _finalise(self) -> None:
-        """`__del__` runs here and now, also when something else still holds the instance."""
+        """Run `__del__` here and now, also when something else still refers to the instance."""
         try:
             finalise(self, "instance")
         except BaseException as error:
@@ -307,7 +311,7 @@ class NodeThread:
 
 
 def forget_frames(error: BaseException) -> None:
-    """Drop what the frames of a traceback hold, envelopes among it."""
+    """Drop the variables in the frames of a traceback, envelopes among them."""
     seen = set()
     link: Optional[BaseException] = error
     while link is not None and id(link) not in seen:

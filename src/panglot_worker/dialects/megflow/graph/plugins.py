@@ -41,6 +41,7 @@ def load(plugin: str, module_path: str, progress: Callable[[str], None]) -> None
     path = os.path.realpath(module_path)
     if path in sys.path:
         sys.path.remove(path)
+    # The first entry: modules of the plugin win over installed ones of the same name.
     sys.path.insert(0, path)
     for name in modules(plugin, module_path):
         _open_folder(path, name)

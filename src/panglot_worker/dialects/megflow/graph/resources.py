@@ -21,6 +21,7 @@ class LazyResource:
 
     def get(self) -> Any:
         """The object. A construction that raises is tried once more; raises what that raises."""
+        # Held during the construction: all nodes get the same object, and the second waits for it.
         with self._lock:
             if not self._done:
                 try:

@@ -125,6 +125,7 @@ class Runtime:
 
     def node_ended(self, node: NodeThread) -> None:
         with self._lock:
+            # Instances of templates come and go without number; the nodes of the main graph stay in the figures.
             if node in self.threads and node not in self.main.threads:
                 self.threads.remove(node)
 
@@ -156,7 +157,7 @@ class Runtime:
 
 
 def failed_calls(count: int) -> str:
-    """What is said at the end of a graph whose nodes have failed."""
+    """The sentence at the end of a graph whose nodes have failed."""
     if count == 1:
         return "1 call of a node failed; its traceback is above"
     return "%d calls of nodes failed; their tracebacks are above" % count

@@ -66,6 +66,7 @@ class Hub:
                 self._leave(user)
 
     def _leave(self, user: int) -> None:
+        # Called with the lock, so that no thread can pass the end on before it is expected below.
         self._open.pop(user, None)
         for sender in self.inputs.values():
             sender.end(user)
@@ -78,7 +79,7 @@ class Hub:
             departed.wait()
 
     def unsent(self, user: int) -> None:
-        """Tell, once, that the node sent something for a user after that had departed."""
+        """Warn, once, of contents that the node sent for a user that had departed."""
         if user not in self._present and not self._said:
             self._said = True
             why = "an envelope that was sent after its user had ended; send stored envelopes when recv() gives None"
@@ -191,9 +192,10 @@ class Router(Target):
 
 
 def lead_ends(hub: Hub, inputs: List[Sender], threads: List[Any]) -> None:
-    """Settle the way that ends of users take through threads, from inputs on.
+    """Settle the way of the ends of users through threads, from the inputs on.
 
-    What they do not reach sends nothing of any user, and what leads back to where it came from cannot be waited for.
+    A thread that they do not reach sends nothing for any user. A sender that leads back to its own thread is not waited
+    for: its end would wait for itself.
     """
     reached = _downstream([sender.target for sender in inputs], threads)
     for thread in threads:
@@ -210,7 +212,7 @@ def lead_ends(hub: Hub, inputs: List[Sender], threads: List[Any]) -> None:
 
 
 def silence(target: Target, sender: Sender) -> None:
-    """Let no end be waited for from this sender."""
+    """Have the target wait for no end from this sender."""
     if isinstance(target, (Channel, Router)):
         target.tally.silent.add(sender)
 
@@ -220,7 +222,7 @@ def _carries(channel: Channel) -> bool:
 
 
 def _downstream(targets: List[Target], threads: List[Any]) -> Set[Any]:
-    """The threads that something put into these targets may come to."""
+    """The threads that contents of these targets may reach."""
     finals: Set[Target] = {final for target in targets for final in target.final_targets()}
     reached: Set[Any] = set()
     while True:

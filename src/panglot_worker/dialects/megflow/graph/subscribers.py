@@ -85,7 +85,7 @@ class Subscribers:
     def listen(
         self, stream: Stream, item: int, after: Optional[int], form: Format = EventFormat, owns: bool = False
     ) -> None:
-        """Send every result of the stream, until that or its client ends."""
+        """Send every result of the stream, until the stream ends or the client leaves."""
         self._send(item, form.begin(stream), form.kind)
         with self._lock:
             self._subscribers[item] = Subscriber(stream, form, owns)
@@ -95,6 +95,7 @@ class Subscribers:
             lambda result: self._send(item, form.result(result), form.kind),
             lambda lost: self._send(item, form.named("dropped", {"results": lost}), form.kind),
         )
+        # The stream may have ended before the subscriber was noted, and its own `over` did not find it.
         if stream.over.is_set():
             self.over(stream)
 
@@ -113,7 +114,7 @@ class Subscribers:
             self._send(item, subscriber.format.named(name, value), subscriber.format.kind)
 
     def _tell_lost(self, stream: Stream) -> None:
-        """Frames that got no answer. They are stored while there are no subscribers."""
+        """Tell of the frames that got no answer. They stay stored while there are no subscribers."""
         for lost in stream.frames_in_graph.take_lost() if self._of(stream) else ():
             self._tell(stream, "lost", lost._asdict())
 
@@ -125,6 +126,7 @@ class Subscribers:
     def _finish(self, item: int, at_end: bool = True) -> None:
         with self._lock:
             subscriber = self._subscribers.pop(item, None)
+        # Another thread has finished it: the stream, and a request that finds it over, both come here.
         if subscriber is None:
             return
         stream, form, _ = subscriber
@@ -170,7 +172,7 @@ class Subscribers:
     # Pictures
 
     def watch(self, stream: Stream, item: int) -> None:
-        """Send pictures of the stream, until that or its client ends."""
+        """Send pictures of the stream, until the stream ends or the client leaves."""
         threading.Thread(target=self._show, args=(stream, item), name="preview", daemon=True).start()
 
     def _show(self, stream: Stream, item: int) -> None:

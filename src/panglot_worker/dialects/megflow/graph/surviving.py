@@ -1,4 +1,4 @@
-"""Streams outlive their worker: what its successor does with those it finds in the ledger."""
+"""Streams outlive their worker: its successor finds them in the ledger, and goes on with them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Orphan(NamedTuple):
 
 
 class Survival:
-    """Notes the streams of one server node for the worker that comes next, and finds those of the one before.
+    """Notes the streams of one server node for the next worker, and finds those of the worker before.
 
-    Without a ledger, where no worker comes next, it does nothing.
+    Without a ledger there is no next worker, and it does nothing.
     """
 
     def __init__(self, ledger: Optional[Ledger], node: str) -> None:
@@ -64,13 +64,13 @@ class Survival:
                 stream.keep_in(self._ledger.claim(about, stream.progress()))
 
     def forget(self, stream: Stream) -> None:
-        """A stream is over, or was stopped. While the worker ends that is nobody's wish, and it is remembered."""
+        """Forget a stream that is over, or was stopped. A worker that ends forgets none: it stops them itself."""
         with self._lock:
             if not self._leaving:
                 stream.keep_in(None)
 
     def leave(self) -> None:
-        """The worker ends: what is remembered now is for its successor."""
+        """The worker ends: the streams that are remembered now are for its successor."""
         with self._lock:
             self._leaving = True
         self.my_turn.set()
@@ -96,12 +96,13 @@ def orphan(entry: Entry) -> Orphan:
 
 
 def resumed(left: Progress) -> Progress:
-    """Where a stream goes on that was left like this.
+    """The progress with which a stream goes on.
 
     Of a file the frames that were in the graph go in again, but not a second time after a second death: one of them may
     be why. Those of a live source are gone.
     """
     deaths = 0 if left.released else left.deaths + 1
+    # Live: behind the newest frame. A file: at the oldest frame in the graph, or behind all of them.
     first = max(left.decoded, left.entered) if left.live else left.entered if deaths > 1 else left.first
     return left._replace(
         first=first,

@@ -26,9 +26,9 @@ class Gateway:
     def __init__(self, port: Port, ledger: Optional[Ledger] = None) -> None:
         self.port = port
         self.ledger = ledger
-        """Where streams are noted for the worker that comes next, if one may."""
+        """Where streams are noted for the next worker; None where there is none."""
         self.tensor_adapter: Any = None
-        """What requests with tensors come in by, once items may come."""
+        """Adapts requests with tensors; `serve` of the dialect sets it before the first item."""
         self.runtime: Any = None
         self._servers: Dict[str, Any] = {}
         self._open: Set[int] = set()
@@ -39,6 +39,7 @@ class Gateway:
         self._losses: Deque[Tuple[Any, OpenRequest, Loss]] = deque()
         self._lock = threading.Lock()
         self._extras: Dict[str, int] = {}
+        """By server node, how many answers had no request."""
         self._stopping = False
         self._gone: Set[str] = set()
         """Server nodes whose streams are another worker's by now."""
@@ -67,6 +68,7 @@ class Gateway:
         # Without the lock: a slow front must not hold up the nodes that only note something.
         self.port.reply(reply)
         if self._stopping:
+            # This may be the last answer, for which `serve` waits.
             self.wake()
 
     def part(self, item: int, reply: wire.Reply) -> None:
@@ -122,6 +124,7 @@ class Gateway:
                 self._report(rates)
                 left = REPORT_EVERY
             poll.poll(left * 1000 if not self.port.pending else 0)
+            # Emptied before the next look at the losses: one that is noted after the look wakes the poll again.
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake_read, 4096)
 
@@ -150,7 +153,7 @@ class Gateway:
         return [Request(item._replace(body=bytes(item.body)) if item.location else item) for item in items]
 
     def _tell_servers(self, word: str) -> None:
-        """Tell those that play streams that these pass from one worker to the next."""
+        """Call a method of all server nodes that play streams: their streams pass from one worker to the next."""
         for server in self._playing():
             getattr(server, word)()
 

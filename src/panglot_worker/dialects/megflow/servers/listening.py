@@ -67,6 +67,7 @@ class EnvelopeServer(ServerNode):
         token = Token(open_request, self)
         # Weak: the token must die with the last envelope, which is how a loss is noticed.
         open_request.token = weakref.ref(token)
+        # Two marks for one moment: there is no preprocessing.
         marks += [now()] * 2
         open_request.marks = marks
         # Noted before it is sent: the answer may come on another thread before `put` returns.
@@ -111,7 +112,7 @@ class EnvelopeServer(ServerNode):
         number, token = contents.partial_id, contents.token
         if number is None and token is not None:
             number = token.subject.number
-        # What came in by another server node has a number of that one's.
+        # The token of another server node has a number of that node, which may be the number of another request here.
         open_request = self._finish(number) if token is None or token.origin is self else None
         if open_request is None:
             self.gateway.extra(self.path, number is None)
@@ -220,7 +221,7 @@ class BytesServer(EnvelopeServer):
 
 
 def kind(value: Any) -> str:
-    """What a message is, for a sentence about it."""
+    """The kind of a message, for a sentence about it."""
     return "an empty envelope" if value is EMPTY else type(value).__name__
 
 

@@ -1,4 +1,4 @@
-"""What every server node does: it takes requests from the front one by one, and each gets its answer."""
+"""The part that all server nodes share: it takes requests from the front one by one, and answers each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panglot_worker.line import wire
 
 
 class Rejected(Exception):
-    """A request that does not reach the graph, and how that is answered. `times` are those of its stages so far."""
+    """A request that does not reach the graph, and its answer. `times` are the times of its stages so far."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class Rejected(Exception):
 
 
 class ServerNode:
-    """A node that requests come in by. `take` and `unexpected` are what its kinds differ in.
+    """A node that takes requests from the front. Its kinds differ in `take` and `unexpected`.
 
     The main thread calls `accept` and `close`; everything else of a request happens in the node's own thread, or in
     threads that it starts.

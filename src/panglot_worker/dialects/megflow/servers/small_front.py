@@ -1,7 +1,7 @@
 """HTTP for the server nodes of a graph in a user's own program, by the standard library alone.
 
-It does what the front does for a worker, over the same frames, and no more than the graph's own routes need: there is
-no queue, there are no documents and no metrics. For strangers there is `panglot serve`.
+It stands in for the front, over the same frames, but only for the graph's own routes: there is no queue, and there are
+no documents and no metrics. To serve clients that are not trusted, use `panglot serve`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from panglot_worker.line import wire
 from panglot_worker.line.port import FrontGone, Port
 
 LONGEST = 3600.0
-"""Seconds a request may take; its client gets no word before."""
+"""The timeout that each request is sent with, in seconds. No answer is made when it has passed."""
 ENDS_WITHIN = 10.0
+"""Seconds in which all requests are to be answered after `close`."""
 
 
 class ListeningNode(NamedTuple):
@@ -76,6 +77,7 @@ class SmallFront:
         """The replies to a request, as they come. Closing the generator cancels the request."""
         number = next(self._numbers)
         replies: "queue.SimpleQueue[Optional[wire.Reply]]" = queue.SimpleQueue()
+        # Before it is sent: another thread reads the replies, and drops those that nobody waits for.
         with self._lock:
             self._waiting[number] = replies
         item = (number, LONGEST, head.pack(), [body], len(body), 0, 0)
@@ -131,6 +133,6 @@ class SmallFront:
 
 
 def tell(event: Dict[str, Any]) -> None:
-    """Print what the log of a server would have."""
+    """Print the events that the log of a server would show."""
     if event.get("type") == "warning":
         print(event["message"], file=sys.stderr)

@@ -21,7 +21,7 @@ SendRequest = Callable[[wire.Head, bytes], Replies]
 LARGEST = {"ImageServer": 64 << 20, "BytesServer": 64 << 20, "VideoServer": 256 << 20}
 """Bytes of a body, by the type of node."""
 LONGEST_LENGTH = 18
-"""Digits of a length."""
+"""Digits of a Content-Length; `int()` of a very long text takes long."""
 CONNECTIONS = 128
 SLOWEST = 60.0
 """Seconds a client may take to send or to read something."""
@@ -52,6 +52,7 @@ class Listener:
 
     def __init__(self, send_request: SendRequest, path: str, node: Node) -> None:
         self.node = path
+        # All addresses only where the user has said that no token is needed: there is none here.
         host = "" if os.environ.get("PANGLOT_NO_AUTH") == "1" else "127.0.0.1"
         about = {"send_request": send_request, "path_of_node": path, "type_of_node": node.ty, "local": bool(host)}
         self._server = Server((host, int(node.args["port"])), type("NodeHandler", (Handler,), about))
@@ -101,6 +102,7 @@ class Server(ThreadingHTTPServer):
             self._slots.release()
 
     def answering(self, more: int) -> None:
+        """Count requests in progress: 1 more, or -1."""
         with self._lock:
             self._busy += more
             (self.idle.clear if self._busy else self.idle.set)()

@@ -1,4 +1,4 @@
-"""The frames of a stream that are in its graph, and what became of those that were."""
+"""The frames of a stream that are in its graph, and the fate of the frames before them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 from panglot_worker.dialects.megflow.graph.envelope import Loss, Token
 
 REMEMBERED = 256
-"""The most frames with a stored time, for the results that will name them."""
+"""The most frames with a stored time: their results are still to come, and tell it."""
 MOST_LOST = 1000
 """The most lost frames that are stored until they are reported."""
 NAMED = 10
@@ -60,6 +60,7 @@ class FramesInGraph:
         """Note that a frame enters; returns the token it carries. Numbers rise; one that is left out never comes."""
         frame = OpenFrame(number)
         token = Token(frame, self)
+        # Weak: the token must die with the last envelope of the frame.
         frame.token = weakref.ref(token)
         self._open[number] = frame
         self._newest = number
@@ -82,6 +83,7 @@ class FramesInGraph:
 
     def extent(self) -> Tuple[int, int, int]:
         """The first frame that is in the graph, the number behind the last that went in, and how many are in it."""
+        # A copy, made in one step: a finaliser on any thread may take a frame out.
         numbers, behind = list(self._open), self._newest + 1
         return min(numbers, default=behind), behind, len(numbers)
 
@@ -103,7 +105,7 @@ class FramesInGraph:
     # Looking
 
     def finish(self) -> None:
-        """Close the account when the graph has ended: what somebody still holds of it counts as dropped."""
+        """Settle all frames when the graph has ended: a frame that something still refers to counts as dropped."""
         if self._open:
             gc.collect()
         for frame in list(self._open.values()):

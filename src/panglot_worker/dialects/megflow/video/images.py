@@ -43,6 +43,7 @@ def decode(body: Any) -> Any:
         picture = cv2.imdecode(numpy.frombuffer(body, numpy.uint8), flags) if len(body) else None
     except cv2.error as error:
         raise NoPicture(str(error).strip().rpartition(":")[2].strip() or "it cannot be decoded") from None
+    # OpenCV gives None for formats that it does not know, and Pillow may know them.
     return picture if picture is not None else _decode_with_pillow(body)
 
 
@@ -55,6 +56,7 @@ def _decode_with_pillow(body: Any) -> Any:
     try:
         with Image.open(io.BytesIO(body)) as picture:
             if picture.mode.startswith("I;16") or picture.mode == "I":
+                # `convert` would cut 16 bits off at 255 instead of scaling them.
                 grey = (numpy.asarray(picture).astype(numpy.uint32) >> 8).clip(0, 255).astype(numpy.uint8)
                 return numpy.ascontiguousarray(numpy.stack([grey] * 3, axis=-1))
             return numpy.ascontiguousarray(numpy.asarray(picture.convert("RGB"))[:, :, ::-1])

@@ -20,7 +20,7 @@ from panglot_worker.video.limits import SourceRules, VideoLimits
 from panglot_worker.video.playback import FAILED, OVER, RUNNING, Before, Playback, PlaybackOptions
 
 IN_GRAPH = 24
-"""The most frames that are stored for viewers until their result comes back: nodes draw into them."""
+"""The most frames that are stored for viewers until their results come back, since nodes draw into frames."""
 WATCHED = 10.0
 """Seconds for which pictures are stored after the last look of a viewer."""
 
@@ -101,6 +101,7 @@ class Stream:
                 self._frames.clear()
             self._keep_last_picture()
             self.frames_in_graph.finish()
+            # In this order: code that lists the stream looks at `over` first, and `ended` takes it off the lists.
             self.over.set()
             ended(self)
 
@@ -122,7 +123,7 @@ class Stream:
                     receiver.channel.close()
 
     def fail(self, error: str) -> None:
-        """End the stream before it began, with this error."""
+        """End the stream with this error, before it begins."""
         self.playback.state, self.playback.error = FAILED, error
         self.playback.source.close()
         self.over.set()
@@ -173,6 +174,7 @@ class Stream:
 
     def _deliver(self, frame: VideoFrame) -> None:
         contents = Contents({"data": frame.array}, self.frames_in_graph.enter(frame.number, frame.seconds))
+        # Before it is sent: this frame may be the one that kills the worker.
         self.keep()
         contents.from_addr = self.number
         contents.partial_id = frame.number

@@ -17,7 +17,7 @@ from panglot_worker.video.playback import STOPPED
 class VideoInput:
     """A node that plays the videos of its argument `urls`, `repeat` times each, all at once.
 
-    What comes back of them is for nobody.
+    Their results are dropped.
     """
 
     inp: Any

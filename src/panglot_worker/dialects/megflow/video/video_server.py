@@ -29,7 +29,7 @@ from panglot_worker.video.uploads import SHOWN, uploaded
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
-"""Statuses of videos that a limit forbids; all others have the platform's 500."""
+"""Statuses of videos that a limit forbids, by the reason; other failures have a status of the route."""
 RELEASE = "release"
 """Arrives among requests when the worker is to end."""
 GONE = "gone"
@@ -81,6 +81,7 @@ class VideoServer(ServerNode):
 
     def exec(self) -> None:
         """Answer until closed, then stop all streams. What takes long, such as opening, happens in other threads."""
+        # Until the worker before this one has released its streams, both would play them.
         self.survival.my_turn.wait()
         self._adopt()
         self._due = time.monotonic() + TICK
@@ -160,6 +161,7 @@ class VideoServer(ServerNode):
         """Start a stream, and list it. Raises what the construction of nodes raises."""
         stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
         with self._lock:
+            # A short video is over by now: `_over` has been here before, and would not take it off again.
             if not stream.over.is_set():
                 self._streams[stream.number] = stream
 
@@ -242,7 +244,7 @@ class VideoServer(ServerNode):
                 self._warn("stream %d (%s) cannot go on: %s" % (orphan.before.number, shown(orphan.url), error))
 
     def _go_on(self, orphan: Orphan) -> None:
-        """Play a stream of another worker from where that left it. Raises what the construction of nodes raises."""
+        """Go on with a stream of another worker where it stopped. Raises what the construction of nodes raises."""
         before, problem = orphan.before, ""
         try:
             source = sources.find(orphan.url, self.rules)
@@ -253,7 +255,7 @@ class VideoServer(ServerNode):
         stream = Stream(before, source, orphan.options, self.limits, self.rules, self._bad)
         stream.results.mark("gap", as_text(orphan.gap))
         stream.keep_in(orphan.entry)
-        # At once: what kills the next worker may be the making of the subgraph.
+        # At once, with the death counted: the construction of the subgraph may kill this worker too.
         stream.keep()
         if problem:
             stream.fail(problem)
@@ -264,8 +266,9 @@ class VideoServer(ServerNode):
         self._warn("stream %d (%s) goes on at frame %d: %s" % words)
 
     def _let_go(self) -> None:
-        """Leave all streams to another worker, but those of uploads, which live as long as their request."""
+        """Leave all streams to another worker, except streams of uploads, which live as long as their request."""
         streams = [stream for stream in self._running() if stream.playback.source.as_written]
+        # All of them before `leave`, after which none is noted.
         for stream in streams:
             self.survival.note(stream)
         self.survival.leave()

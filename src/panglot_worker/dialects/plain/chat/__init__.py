@@ -1,5 +1,5 @@
 """The routes that OpenAI's clients call, for scripts with `chat(messages)` or `embed(texts)`.
 
-`reading` makes of a body what the script is called with, `composing` and `forms` make answers of what it gives,
+`reading` turns a body into the arguments of the script, `composing` and `forms` turn its results into answers, and
 `endpoints` and `embedding` put these together.
 """

@@ -8,7 +8,7 @@ Count = Callable[[str], int]
 
 
 class Stopper:
-    """Lets text pass up to the first of some texts. What may be the beginning of one waits for what follows."""
+    """Lets text pass up to the first stop text. An end of it that may begin a stop text waits for the next piece."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self.stops = stops
@@ -16,7 +16,7 @@ class Stopper:
         self.met = False
 
     def take(self, text: str) -> str:
-        """What of the text so far may be sent."""
+        """Take in a piece of text. Returns the text that may be sent by now."""
         if not self.stops:
             return text
         text = self.unsent + text
@@ -39,7 +39,7 @@ def _overlap(text: str, stop: str) -> int:
 
 
 class Composer:
-    """Gathers what the script gives for one chat: texts, and dicts with what else there is to tell."""
+    """Gathers the pieces that the script gives for one chat: texts, and dicts with a text and further fields."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self.stopper = Stopper(stops)
@@ -58,7 +58,7 @@ class Composer:
         return "".join(self.texts)
 
     def take(self, piece: Any) -> Dict[str, Any]:
-        """Take in a piece, and return what a stream tells of it. Raises TypeError for what is no piece."""
+        """Take in a piece. Returns the delta of it for a stream. Raises TypeError for a value that is no piece."""
         delta: Dict[str, Any] = {}
         if isinstance(piece, dict):
             self.finish = str(piece.get("finish_reason") or self.finish)

@@ -87,7 +87,7 @@ class EmbedEndpoint(Endpoint):
         return {"object": "list", "data": data, "model": wanted.model, "usage": counts}
 
     def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
-        """What `/docs` shows: the form is OpenAI's."""
+        """The description for `/docs`, in OpenAI's form."""
         said = super().describe(bodies, {"model": self.model, "input": ["Hello"]})
         texts = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
         fields = {"model": {"type": "string"}, "input": texts, "encoding_format": {"enum": ["float", "base64"]}}

@@ -98,7 +98,7 @@ class ChatEndpoint(Endpoint):
         return self.form(chat_request).answer(composers, self.usage(chat_request, composers))
 
     def _pieces(self, messages: reading.Messages, chat_request: ChatRequest) -> Iterator[Any]:
-        """What the script gives for a chat, piece by piece; its `finally` runs when the caller stops."""
+        """The pieces that the script gives for a chat; its `finally` runs when the caller stops."""
         output = self.function(messages, **chat_request.options)
         if not inspect.isgenerator(output):
             yield output
@@ -121,6 +121,7 @@ class ChatEndpoint(Endpoint):
                 yield from writer.end(index)
             yield from writer.finish()
         except Exception as error:
+            # The status is on its way with the first part: from then on only a part can tell of a failure.
             if begun:
                 yield error_part(error)
             raise
@@ -176,7 +177,7 @@ class ChatEndpoint(Endpoint):
         return counted([text_of(messages) for messages in chat_request.chats], composers, self.count)
 
     def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
-        """What `/docs` shows: the form is OpenAI's."""
+        """The description for `/docs`, in OpenAI's form."""
         fields_of_request: Dict[str, Any] = (
             {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
         )
@@ -203,13 +204,14 @@ class Writer:
         self.begun = -1
 
     def take(self, index: int, piece: Any) -> Iterator[EncodedPart]:
+        # Before anything is sent: a first piece that is refused can still be answered with a status.
         delta = self.composers[index].take(piece)
         yield from self._begin(index)
         if delta:
             yield self.form.chunk(index, delta)
 
     def end(self, index: int) -> Iterator[EncodedPart]:
-        """What ends one choice."""
+        """The parts that end one choice."""
         yield from self._begin(index)
         composer = self.composers[index]
         rest = composer.end()
@@ -218,7 +220,7 @@ class Writer:
         yield self.form.chunk(index, {}, composer.reason)
 
     def finish(self) -> Iterator[EncodedPart]:
-        """What ends the whole answer."""
+        """The parts that end the whole answer."""
         if self.chat_request.counts:
             yield self.form.counts(self.endpoint.usage(self.chat_request, self.composers))
         yield END

@@ -52,7 +52,7 @@ class Form:
         return event({**self._head(self.part), "choices": [], "usage": counts})
 
     def begin(self, index: int) -> List[EncodedPart]:
-        """What comes before the text of a choice."""
+        """The parts before the text of a choice."""
         return []
 
     def choice(self, index: int, composer: Composer) -> Dict[str, Any]:

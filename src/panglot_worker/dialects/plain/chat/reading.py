@@ -1,4 +1,4 @@
-"""What a request of OpenAI's form wants."""
+"""Requests in OpenAI's form, read and checked."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from panglot_worker.errors import ClientError
 
 Messages = List[Dict[str, Any]]
 OURS = frozenset(("model", "messages", "prompt", "input", "stream", "stream_options", "n", "stop", "user"))
-"""Fields that are not the script's, unless it has a parameter of that name."""
+"""Fields that the script does not get, unless it has a parameter of that name."""
 MOST_STOPS = 16
 MOST_TEXTS = 2048
 
 
 class ChatRequest(NamedTuple):
-    """What is to be answered: one chat, or several prompts that are each a chat of one message."""
+    """One chat to answer, or several prompts, each of which is a chat of one message."""
 
     id: str
     model: str
@@ -129,7 +129,7 @@ def options_for(function: Callable[..., Any], body: Dict[str, Any], ours: "set[s
     first, *parameters = inspect.signature(function).parameters.values()
     named = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    # What the client must not name: the arguments that it is called with anyway, `self` among them.
+    # Names that the client must not send: the function gets these arguments anyway, `self` among them.
     taken = {*OURS, *ours, first.name, *inspect.getfullargspec(function).args} - named
     given = {name: value for name, value in body.items() if value is not None}
     return {name: value for name, value in given.items() if name in named or (every and name not in taken)}

@@ -1,4 +1,4 @@
-"""The containers of SageMaker: what each does where a script does not, by name, imported on use."""
+"""The containers of SageMaker, by name: each has defaults for functions that a script lacks. Imported on use."""
 
 from __future__ import annotations
 

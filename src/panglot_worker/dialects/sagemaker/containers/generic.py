@@ -12,7 +12,7 @@ from panglot_worker.errors import EncodeError, ScriptError, message_of
 
 
 class Container:
-    """What a container does where the script does not, and how it answers failures."""
+    """The defaults of a container for functions that a script lacks, and its answers to failures."""
 
     name = "generic"
     takes_arrays = True
@@ -20,9 +20,9 @@ class Container:
     default_type = ""
     """The content type of a body that comes without one."""
     octets: Any = bytearray
-    """What a body is that is no text."""
+    """The type of a body that is no text."""
     utf8_errors = "strict"
-    """What becomes of text that is no UTF-8: see `bytes.decode`."""
+    """How text that is no UTF-8 is read: see `errors` of `bytes.decode`."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
@@ -49,7 +49,7 @@ class Container:
         raise UnsupportedFormatError(accept)
 
     def array(self, array: Any) -> Any:
-        """What `predict_fn` gets for an array that came as a tensor."""
+        """The data for `predict_fn`, of an array that came as a tensor."""
         return array
 
     def typed(self, content_type: str) -> str:
@@ -59,18 +59,19 @@ class Container:
     # Around them
 
     def read(self, data: Any, content_type: Any) -> Any:
-        """What `input_fn` gives. Raises Refused: where it is ours that fails, the request is wrong."""
+        """The result of the default `input_fn`. Raises Refused where it fails: then the request is wrong."""
         try:
             return self.input_fn(data, content_type)
         except UnsupportedFormatError as error:
             raise Refused(error, is_format=True) from error
         except ImportError:
+            # A library is missing here, and no request can help that.
             raise
         except Exception as error:
             raise Refused(error) from error
 
     def write(self, prediction: Any, accept: str) -> Tuple[Any, str]:
-        """What `output_fn` gives. Raises Refused for a type that is not known, and what the result raises."""
+        """The result of the default `output_fn`. Raises Refused for an unknown type, and what the result raises."""
         try:
             return self.output_fn(prediction, accept)
         except UnsupportedFormatError as error:
