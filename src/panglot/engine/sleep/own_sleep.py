@@ -49,6 +49,7 @@ class OwnSleep:
         return LastLife(self._engine.description, workers, self.sleeper.load_seconds, *self.sleeper.seen)
 
     def arrive(self, call: Call) -> Fault | None:
+        """Wake a sleeping model for a call. Returns the refusal of a call that may not wait for this."""
         if self.sleeper.state not in (ASLEEP, WAKING):
             return None
         # First: a call that may not wait does not wake the model.

@@ -38,6 +38,7 @@ class Bcast(BuiltIn):
     """Gives every envelope to all outputs; the message is one object for all."""
 
     def exec(self) -> None:
+        """Pass one envelope on, and a copy of it to each further output."""
         envelope = self.inp.recv()
         if envelope is not None and self.out:
             contents = unwrap(envelope)
