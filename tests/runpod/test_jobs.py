@@ -110,6 +110,11 @@ def test_a_job_that_lasts_longer_than_the_wait_is_polled(server: Server) -> None
     assert ended(server, answer["id"])["output"] == "slept"
 
 
+def test_a_wait_of_many_digits_is_the_longest(server: Server) -> None:
+    answer = server.client.post(f"/runsync?wait={'9' * 5_000}", json={"input": {"op": "text"}})
+    assert (answer.status_code, answer.json()["status"]) == (200, "COMPLETED")
+
+
 @pytest.mark.document("runpod.18", "runpod.27")
 def test_jobs_are_cancelled_while_they_wait_and_while_they_run(server: Server) -> None:
     workers = {worker.pid for worker in server.workers()}

@@ -94,6 +94,7 @@ def test_what_fails_is_where_the_answer_would_be(ops: Server, objects: str) -> N
     [
         ({"InputLocation": "s3://bucket/input.json"}, "there is no S3 here"),
         ({"RequestTTLSeconds": "soon"}, "a whole number from 1 to 21600"),
+        ({"RequestTTLSeconds": "1" * 5_000}, "a whole number from 1 to 21600"),
         ({"InvocationTimeoutSeconds": "4000"}, "a whole number from 1 to 3600"),
     ],
 )

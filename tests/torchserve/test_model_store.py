@@ -69,6 +69,13 @@ def test_a_model_is_scaled_unregistered_and_registered_again(server: Server) -> 
     assert admin(server, "GET", "/models/nope")[1]["type"] == "ModelNotFoundException"
 
 
+@pytest.mark.parametrize("number", ["--1", "9" * 10, "1" * 5_000, "²"])
+def test_a_number_that_is_none_is_the_default(server: Server, number: str) -> None:
+    for name in ("limit", "next_page_token"):
+        status, said = admin(server, "GET", f"/models?{name}={number}")
+        assert (status, len(said["models"])) == (200, 2)  # type: ignore[arg-type]
+
+
 @pytest.mark.document("torchserve.30")
 def test_a_handler_describes_its_model(server: Server) -> None:
     status, said = admin(server, "GET", "/models/echo?customized=true")

@@ -176,6 +176,17 @@ def test_what_cannot_be_told_is_refused_where_there_are_several_workers(several:
         assert send(several, "summing", name, 1).status_code == 400
 
 
+@pytest.mark.parametrize("length", ["1" * 5_000, "9" * 19, "99999999", "-1", "x"])
+def test_a_wrong_length_of_the_json_is_refused_where_there_are_several_workers(several: Server, length: str) -> None:
+    """It is read here too, to find the worker of the sequence."""
+    tensor = {"name": "X", "shape": [1, 1], "datatype": "INT32", "data": [1]}
+    body = {"inputs": [tensor], "parameters": {"sequence_id": 5, "sequence_start": True}}
+    headers = {"inference-header-content-length": length}
+    answer = several.client.post("/v2/models/summing/infer", json=body, headers=headers)
+    assert (answer.status_code, "Inference-Header-Content-Length" in answer.text) == (400, True), answer.text
+    assert "Traceback" not in several.log
+
+
 def test_the_number_of_workers_is_fixed(several: Server) -> None:
     ended = panglot("serve", str(HERE / "sequences" / "summing"), "--workers", "1:3", "--port", "0")
     assert (ended.returncode, "has a fixed number of workers" in ended.stderr) == (3, True)

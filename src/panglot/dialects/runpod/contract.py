@@ -92,7 +92,8 @@ def _sync_options(request: JobRequest) -> JobOptions:
         # The client asks for what /run does.
         return _with_policy(request, retain=RETAIN, wait=min(request.wait or 0.0, WAIT))
     given = request.query.get("wait", "")
-    wait = min(max(int(given) / 1000, LEAST_WAIT), MOST_WAIT) if given.isdecimal() else WAIT
+    # Not `int`: Python refuses to read very long numbers.
+    wait = min(max(float(given) / 1000, LEAST_WAIT), MOST_WAIT) if given.isdecimal() else WAIT
     # A client that leaves before the answer does not know the job's id: the job ends with it, unless a key names it.
     attached = not request.fields.get("webhook") and "idempotency-key" not in request.headers
     return _with_policy(request, retain=RETAIN_SYNC, retain_answered=RETAIN_ANSWERED, wait=wait, attached=attached)

@@ -35,7 +35,8 @@ def _seconds(request: JobRequest, name: str, most: int) -> float | None:
     text = request.headers.get(PREFIX + name, "")
     if not text:
         return None
-    if not text.isdecimal() or not 1 <= int(text) <= most:
+    # Not `int`: Python refuses to read very long numbers.
+    if not text.isdecimal() or not 1 <= float(text) <= most:
         message = f"X-Amzn-SageMaker-{name} must be a whole number from 1 to {most}"
         raise RouteRefused(Fault(400, "bad_request", message))
     return float(text)

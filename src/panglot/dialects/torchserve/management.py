@@ -6,6 +6,7 @@ Each function takes the parameters of a request by name, from HTTP or gRPC, and 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
@@ -23,6 +24,8 @@ from panglot_worker.line import wire
 ENDINGS = (".mar", ".tar.gz", ".tgz")
 DEFAULT_TIMEOUT = 120.0
 LISTED = 100
+NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
+LARGEST = 1 << 31
 FOLDER_ALONE = " (only archives that lie in the server's folder of models are registered: give the name of the file)"
 OF_THE_ARCHIVE = {
     "handler": "handler in the manifest", "batch_size": "batchSize in model-config.yaml",
@@ -73,9 +76,10 @@ def is_well(model: Model) -> bool:
 
 
 def _number(parameters: Parameters, name: str, default: int) -> int:
-    """A whole number; as in the original, the default where the text is no number."""
+    """A whole number; as in the original, the default where the text is no number of 32 bits."""
     text = parameters.get(name, "")
-    return int(text) if text.lstrip("-").isdecimal() else default
+    number = int(text) if NUMBER.fullmatch(text) else default
+    return number if -LARGEST <= number < LARGEST else default
 
 
 def _flag(parameters: Parameters, name: str) -> bool:

@@ -17,6 +17,8 @@ MOST_FIELDS = 4096
 """Fields of a message among which its parameters are looked for."""
 PARAMETERS = 4
 """The number of the field of a message with the map of its parameters."""
+LONGEST_LENGTH = 18
+"""Digits of a length, as the worker takes them too."""
 TOO_LONG = Fault(
     413, "body_too_large",
     f"this model has several workers, and a request whose JSON has more than {SMALL} bytes cannot be told to which it "
@@ -44,7 +46,7 @@ class ParameterReader:
             return COMPRESSED
         if head.form in (GRPC, STREAM):
             return self._of_message(call)
-        length = int(head.json_length or call.size)
+        length = _length_of_json(head.json_length, call.size)
         if length > SMALL:
             return TOO_LONG
         text = _joined(call.body())[:length]
@@ -66,6 +68,15 @@ class ParameterReader:
         except (ValueError, IndexError, TypeError):
             pass
         return ""
+
+
+def _length_of_json(given: bytes, size: int) -> int:
+    """How many bytes of a body are JSON; none if the header for it is wrong."""
+    if not given:
+        return size
+    # The number of digits first: Python refuses to read very long numbers.
+    fits = given.isdigit() and len(given) <= LONGEST_LENGTH and int(given) <= size
+    return int(given) if fits else 0
 
 
 def _joined(pieces: Sequence[wire.Buffer]) -> wire.Buffer:
