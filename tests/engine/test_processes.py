@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.workers.worker import DEAD, Worker
 
@@ -23,7 +25,7 @@ class Pool:
     def on_death(self, worker: Worker) -> None: ...
 
 
-def test_a_worker_that_has_ended_is_not_killed(tmp_path: Path) -> None:
+def test_a_worker_that_has_ended_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its number may be another process's by then; and it is not said to have hung when it died by itself."""
 
     async def story() -> None:
@@ -33,7 +35,12 @@ def test_a_worker_that_has_ended_is_not_killed(tmp_path: Path) -> None:
         os.kill(worker.pid, signal.SIGTERM)
         while worker.state != DEAD:
             await asyncio.sleep(0.01)
+        signalled: list[object] = []
+        for function in ("kill", "killpg"):
+            monkeypatch.setattr(os, function, lambda *about: signalled.append(about))
+        worker.kill()
         worker.kill_hung("was killed: it ran for too long")
+        assert not signalled
         assert worker.cause() in ("was killed by SIGTERM", "ended with exit code 143")
 
     asyncio.run(asyncio.wait_for(story(), 60))

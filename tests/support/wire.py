@@ -16,6 +16,7 @@ import psutil
 from support.server import Server
 
 HEAD_END = b"\r\n\r\n"
+SIP = 65536
 STATUS_LINE = re.compile(r"HTTP/1\.1 (\d{3}) .*")
 
 
@@ -29,7 +30,10 @@ class Reply:
 
 
 class Wire:
-    """A client that sends bytes and reads answers when it is told to, never by itself."""
+    """A client that sends bytes and reads answers when it is told to, never by itself.
+
+    Whatever its `receive_buffer`, the kernel takes up to 5 MB for it: a smaller answer never waits in the server.
+    """
 
     def __init__(
         self, server: Server, *, tls: ssl.SSLContext | None = None, receive_buffer: int = 0, patience: float = 15
@@ -74,6 +78,16 @@ class Wire:
         self.closed = not part
         self.data += part
         return part
+
+    def read_slowly(self, seconds: float) -> None:
+        """Read a little now and then, for so long. Fails when the server closes."""
+        self.socket.settimeout(self.patience)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            part = self.socket.recv(SIP)
+            assert part, "the server has closed"
+            self.data += part
+            time.sleep(0.1)
 
     def reply(self) -> Reply:
         """The next answer, interim ones too. Fails when there is none in time."""
