@@ -3,9 +3,10 @@
 import dataclasses
 import enum
 import io
+import pathlib
 import sys
 import tempfile
-from typing import Any, Dict, List, Literal, Optional, Union
+from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
 from cog import BaseRunner, Input, Path, Secret
 
@@ -13,6 +14,10 @@ from cog import BaseRunner, Input, Path, Secret
 class Size(str, enum.Enum):
     SMALL = "small"
     LARGE = "large"
+
+
+class Shape(TypedDict, total=False):
+    width: int
 
 
 @dataclasses.dataclass
@@ -42,6 +47,14 @@ class Runner(BaseRunner):
         key: Optional[Secret] = None,
         anything: Any = None,
         seed: int = Input(default=None),
+        grid: List[List[float]] = Input(default=[[1.5]]),
+        either: Union[Literal["auto"], int] = "auto",
+        parts: List[Literal["a", "b"]] = Input(default=["a"]),
+        colors: List[str] = Input(default=["red"], choices=["red", "blue"]),
+        keys: List[Secret] = Input(default=[]),
+        local: List[pathlib.Path] = Input(default=["words.txt"]),
+        maybe: List[Optional[int]] = Input(default=[]),
+        shape: Shape = Input(default={}),
     ) -> Optional[Drawn]:
         if prompt == "exit":
             sys.exit(3)
@@ -51,6 +64,8 @@ class Runner(BaseRunner):
             "size": size, "mode": mode, "level": level, "number": number, "options": dict(options), "rows": rows,
             "leaves": list(tree["leaves"]),
             "names": list(names), "images": [image.read_text() for image in images or []], "anything": anything,
+            "grid": grid, "either": either, "parts": parts, "colors": colors, "maybe": maybe, "shape": shape,
+            "keys": [each.get_secret_value() for each in keys], "local": [str(each.name)[-9:] for each in local],
             "seed": seed, "key": key.get_secret_value() if key else None, "ready": self.ready,
         }  # fmt: skip
         names.append("changed")

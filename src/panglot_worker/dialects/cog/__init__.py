@@ -13,11 +13,11 @@ from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Requ
 from panglot_worker.dialects.cog import answers, schema
 from panglot_worker.dialects.cog.events import Event, LogEvents
 from panglot_worker.dialects.cog.files import Files
-from panglot_worker.dialects.cog.kinds import BadValue
 from panglot_worker.dialects.cog.prediction import Prediction, now
 from panglot_worker.dialects.cog.predictor import Predictor
 from panglot_worker.dialects.cog.signature import BadInput
 from panglot_worker.dialects.cog.uploads import Uploads
+from panglot_worker.dialects.cog.values import BadValue
 from panglot_worker.errors import ClientError, described, message_of
 from panglot_worker.items.capturing import Capture
 from panglot_worker.line import wire
@@ -82,11 +82,7 @@ class Cog(Dialect):
     def describe(self) -> Description:
         """The inputs as a schema, with an example of their defaults; and the platform's own document."""
         signature = self.predictor.signature
-        inputs = schema.input_schema(signature)
-        for name, enumeration in schema.choices(signature).items():
-            inputs["properties"][name] = {
-                **{key: value for key, value in inputs["properties"][name].items() if key != "allOf"}, **enumeration,
-            }  # fmt: skip
+        inputs = schema.input_schema(signature, is_whole=True)
         example = self.predictor.example()
         training = self.trainer.signature if self.trainer is not None else None
         return {
@@ -129,8 +125,7 @@ class Cog(Dialect):
             prediction.arguments = predictor.arguments(values, files)
         except BadValue as error:
             files.close()
-            where = ["body", "input", *error.args[1:]]
-            raise BadInput([{"loc": where, "msg": str(error.args[0]), "type": error.kind}]) from None
+            raise BadInput([error.described()]) from None
         return prediction
 
     def _comes_in_parts(self, prediction: Prediction) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import os
 import sys
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, FrozenSet, Optional
 
 from panglot_worker.dialects.cog.files import Files
-from panglot_worker.dialects.cog.kinds import BadValue, Kind
+from panglot_worker.dialects.cog.kinds import Kind
 from panglot_worker.dialects.cog.signature import signature_of
+from panglot_worker.dialects.cog.values import BadValue, Sent
 from panglot_worker.errors import ScriptError, message_of
 from panglot_worker.scripts.loading import import_script
 
@@ -19,11 +19,8 @@ METHODS = ("predict", "run")
 USUAL = ("Runner", "Predictor")
 WEIGHTS = "weights"
 HIDDEN = "**********"
-CONTAINERS = (list, dict)
-NESTED = frozenset({"any", "dict"})
-"""Kinds whose values may have lists and dicts in them."""
-MADE = frozenset({"path", "file", "secret"})
-"""Kinds of which the script gets something else than the value that was sent."""
+DEEP: FrozenSet[type] = frozenset({list, dict, Sent})
+"""Types of values that are not copied as they are."""
 
 
 class Predictor:
@@ -97,40 +94,31 @@ class Predictor:
 
     def arguments(self, values: Dict[str, Any], files: Files) -> Dict[str, Any]:
         """The inputs as the script gets them. Raises BadValue, with the name of the input."""
-        made = {}
-        for parameter in self.signature.parameters:
-            value = values[parameter.name]
-            if value is parameter.default and isinstance(value, str) and parameter.kind.is_file:
-                # A default of the script's own is a path of its package, not an address.
-                made[parameter.name] = self.cog.Path(value)
-                continue
+
+        def make(text: Sent) -> Any:
+            return self._made(text, files)
+
+        arguments = {}
+        for name, value in values.items():
             try:
-                many = isinstance(value, list) and parameter.kind.many
-                if many and parameter.kind.name in MADE:
-                    made[parameter.name] = [self._made(each, parameter.kind, files) for each in value]
-                elif isinstance(value, (list, dict)):
-                    # A copy, since the script may change it: the answer repeats inputs, and defaults are used again.
-                    made[parameter.name] = copied(value) if parameter.kind.name in NESTED else copy.copy(value)
-                else:
-                    made[parameter.name] = self._made(value, parameter.kind, files)
+                # A copy, since the script may change it: the answer repeats inputs, and defaults are used again.
+                arguments[name] = copied(value, make)
             except BadValue as error:
-                error.args = (*error.args, parameter.name)
+                error.place = (name,)
                 raise
-        return made
+        return arguments
 
     def shown(self, values: Dict[str, Any]) -> Dict[str, Any]:
         """The inputs as answers repeat them: secrets stay secret."""
         secrets = [parameter.name for parameter in self.signature.parameters if parameter.kind.name == "secret"]
-        return {name: HIDDEN if name in secrets and value else value for name, value in values.items()}
+        return {name: HIDDEN if name in secrets and value else copied(value, hidden) for name, value in values.items()}
 
-    def _made(self, value: Any, kind: Kind, files: Files) -> Any:
-        if not isinstance(value, str):
-            return value
-        if kind.name == "path":
-            return files.path(value, self.cog.Path)
-        if kind.name == "file":
-            return files.file(value)
-        return self.cog.Secret(value) if kind.name == "secret" else value
+    def _made(self, text: Sent, files: Files) -> Any:
+        if text.kind == "path":
+            return files.path(str(text), self.cog.Path)
+        if text.kind == "file":
+            return files.file(str(text))
+        return self.cog.Secret(str(text)) if text.kind == "secret" else self.cog.Path(str(text))
 
     def example(self) -> Optional[Dict[str, Any]]:
         """The inputs with a value that is known: their default, their first choice, or the least number."""
@@ -139,10 +127,11 @@ class Predictor:
             field = parameter.field
             if not parameter.is_required:
                 continue
-            if parameter.kind.is_file or parameter.kind.many:
+            kind = usual_kind(parameter.kind)
+            if kind is None:
                 return None
             numbers = {"int": 1, "float": 1.0, "bool": True}
-            usual = numbers.get(parameter.kind.name, "hello")
+            usual = numbers.get(kind.name, "hello")
             shown[parameter.name] = field.choices[0] if field.choices else usual if field.ge is None else field.ge
         return shown
 
@@ -159,10 +148,23 @@ class Predictor:
             return "Healthcheck failed: %s" % message_of(error)
 
 
-def copied(value: Any) -> Any:
-    """A value of JSON that shares no list or dict with another one."""
+def usual_kind(kind: Kind) -> Optional[Kind]:
+    """The kind of which an example has a value, of a union the first; None for lists and files."""
+    possible = [each for each in kind.inner or (kind,) if not each.is_file and not each.is_list]
+    return possible[0] if possible and not kind.is_list else None
+
+
+def copied(value: Any, make: Callable[[Sent], Any]) -> Any:
+    """A value of JSON that shares no list or dict with another one; `make` gives what stands for a text in it that
+    was sent for a file or a secret."""
     if type(value) is list:
-        return [copied(each) if type(each) in CONTAINERS else each for each in value]
+        # Lists may be long.
+        return value.copy() if DEEP.isdisjoint(map(type, value)) else [copied(each, make) for each in value]
     if type(value) is dict:
-        return {name: copied(each) if type(each) in CONTAINERS else each for name, each in value.items()}
-    return value
+        return {name: copied(each, make) for name, each in value.items()}
+    return make(value) if type(value) is Sent else value
+
+
+def hidden(text: Sent) -> str:
+    """What answers have for a text that was sent."""
+    return HIDDEN if text.kind == "secret" and text else str(text)

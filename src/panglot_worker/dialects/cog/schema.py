@@ -6,7 +6,7 @@ import dataclasses
 import pathlib
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from panglot_worker.dialects.cog import outputs
+from panglot_worker.dialects.cog import kinds, outputs
 from panglot_worker.dialects.cog.kinds import NONE
 from panglot_worker.dialects.cog.signature import Parameter, Signature
 
@@ -35,42 +35,54 @@ PREDICTIONS = Wording("Prediction", "prediction", "Predict", "Cancel")
 TRAININGS = Wording("Training", "training", "Train", "Cancel Training")
 
 
-def input_schema(signature: Signature, title: str = "Input") -> Dict[str, Any]:
-    """The schema `Input`, in the order of the parameters."""
-    properties = {parameter.name: _property(parameter, order) for order, parameter in enumerate(signature.parameters)}
+def input_schema(signature: Signature, title: str = "Input", is_whole: bool = False) -> Dict[str, Any]:
+    """The schema `Input`, in the order of the parameters; `is_whole`: it refers to no other."""
+    properties = {
+        parameter.name: _property(parameter, order, is_whole) for order, parameter in enumerate(signature.parameters)
+    }
     schema: Dict[str, Any] = {"title": title, "type": "object", "properties": properties}
     required = [parameter.name for parameter in signature.parameters if parameter.is_required]
     return {**schema, "required": required} if required else schema
 
 
-def _property(parameter: Parameter, order: int) -> Dict[str, Any]:
-    field = parameter.field
-    schema: Dict[str, Any] = {}
+def _property(parameter: Parameter, order: int, is_whole: bool) -> Dict[str, Any]:
+    field, kind = parameter.field, parameter.kind
+    limits = _limits(field)
+    schema: Dict[str, Any] = {"title": parameter.name.replace("_", " ").title(), **kinds.schema_of(kind, limits)}
     if field.choices:
-        schema["allOf"] = [{"$ref": REF % parameter.name}]
-    else:
-        schema = {"title": parameter.name.replace("_", " ").title(), **parameter.kind.schema}
-    more = {
-        "minimum": field.ge, "maximum": field.le, "minLength": field.min_length, "maxLength": field.max_length,
-        "pattern": field.regex, "description": field.description, "deprecated": field.deprecated,
-    }  # fmt: skip
+        chosen = _enumeration(parameter) if is_whole else {"$ref": REF % parameter.name}
+        schema = {**schema, "items": chosen} if kind.is_list else chosen if is_whole else {"allOf": [chosen]}
+    if kind.name != kinds.UNION:
+        schema.update(limits.get((kind.inner[0] if kind.is_list else kind).name, {}))
+    more = {"description": field.description, "deprecated": field.deprecated}
     schema.update({name: value for name, value in more.items() if value is not None})
     if parameter.default is not None:
-        schema["default"] = outputs.plain(parameter.default) if not parameter.kind.is_file else str(parameter.default)
-    if parameter.kind.optional:
+        schema["default"] = outputs.plain(parameter.default) if not kind.is_file else str(parameter.default)
+    if kind.optional:
         schema["nullable"] = True
     return {**schema, "x-order": order}
 
 
+def _limits(field: Any) -> Dict[str, Dict[str, Any]]:
+    """What `Input(...)` says of values, by the names of the kinds that it is said of."""
+    numbers = {"minimum": field.ge, "maximum": field.le}
+    texts = {"minLength": field.min_length, "maxLength": field.max_length, "pattern": field.regex}
+    of_number, of_text = (
+        {name: value for name, value in limits.items() if value is not None} for limits in (numbers, texts)
+    )
+    return {"int": of_number, "float": of_number, "str": of_text, "secret": of_text}
+
+
 def choices(signature: Signature) -> Dict[str, Any]:
     """A schema for each input with choices."""
+    return {parameter.name: _enumeration(parameter) for parameter in signature.parameters if parameter.field.choices}
+
+
+def _enumeration(parameter: Parameter) -> Dict[str, Any]:
+    kind = parameter.kind.inner[0] if parameter.kind.is_list else parameter.kind
     return {
-        parameter.name: {
-            "title": parameter.name, "enum": list(parameter.field.choices),
-            "type": parameter.kind.schema.get("type", "string"), "description": "An enumeration.",
-        }
-        for parameter in signature.parameters
-        if parameter.field.choices
+        "title": parameter.name, "enum": list(parameter.field.choices),
+        "type": kinds.SCHEMAS.get(kind.name, {}).get("type", "string"), "description": "An enumeration.",
     }  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, get_type_hints
 
-from panglot_worker.dialects.cog import kinds
-from panglot_worker.dialects.cog.kinds import BadValue, Kind
+from panglot_worker.dialects.cog import kinds, values
+from panglot_worker.dialects.cog.kinds import Kind
+from panglot_worker.dialects.cog.values import BadValue
 from panglot_worker.errors import ClientError, ScriptError
 
 REQUIRED = ...
@@ -52,43 +53,28 @@ class Signature:
 
         Inputs that the method does not have are dropped.
         """
-        values: Dict[str, Any] = {}
-        problems: List[Dict[str, Any]] = []
+        found: Dict[str, Any] = {}
+        problems: List[BadValue] = []
         for parameter in self.parameters:
-            try:
-                values[parameter.name] = _read(parameter, given)
-            except BadValue as error:
-                problem = {"loc": ["body", "input", parameter.name], "msg": str(error), "type": error.kind}
-                problems.append({**problem, "ctx": error.context} if error.context else problem)
+            found[parameter.name] = _read(parameter, given, problems)
         if problems:
-            raise BadInput(problems)
-        return values
+            raise BadInput([problem.described() for problem in problems])
+        return found
 
 
-def _read(parameter: Parameter, given: Dict[str, Any]) -> Any:
-    kind, value = parameter.kind, given.get(parameter.name)
-    if parameter.name not in given:
-        if parameter.is_required:
-            raise BadValue("field required", "value_error.missing")
-        return parameter.default
-    if value is None:
+def _read(parameter: Parameter, given: Dict[str, Any], problems: List[BadValue]) -> Any:
+    name = parameter.name
+    if name not in given:
+        if not parameter.is_required:
+            return values.default_of(parameter.default, parameter.kind)
+        missing = BadValue("field required", "value_error.missing")
+        missing.place = (name,)
+        problems.append(missing)
+        return None
+    if given[name] is None and parameter.default is None and not parameter.is_required:
         # A script of the old form has `seed: int = Input(default=None)`.
-        if kind.optional or (parameter.default is None and not parameter.is_required):
-            return None
-        raise BadValue("none is not an allowed value", "type_error.none.not_allowed")
-    if kind.many:
-        if not isinstance(value, list):
-            raise BadValue("value is not a valid list", "type_error.list")
-        if kinds.is_right(value, kind.name) and kinds.allows_all(parameter.field):
-            return value
-        return [_checked(each, parameter) for each in value]
-    return _checked(value, parameter)
-
-
-def _checked(value: Any, parameter: Parameter) -> Any:
-    value = kinds.read(value, parameter.kind.name)
-    kinds.check(value, parameter.field)
-    return value
+        return None
+    return values.read(given[name], parameter.kind, parameter.field, (name,), problems)
 
 
 def signature_of(method: Callable[..., Any], names: Dict[Any, str], make_field: Callable[[Any], Any]) -> Signature:
@@ -117,7 +103,7 @@ def _parameter(
     annotation = hints.get(parameter.name, Any)
     kind: Optional[Kind] = kinds.kind_of(annotation, names)
     if kind is None:
-        fix = "use str, int, float, bool, cog.Path, cog.File, cog.Secret, list or dict"
+        fix = "use str, int, float, bool, cog.Path, cog.File, cog.Secret, dict, or lists and unions of them"
         message = "the input %s of %s has the type %r, which is not served" % (parameter.name, where, annotation)
         raise ScriptError(message, fix=fix)
     given = parameter.default
@@ -125,6 +111,6 @@ def _parameter(
         field = make_field(REQUIRED)
     else:
         field = given if type(given).__name__ == "FieldInfo" else make_field(given)
-    if not field.choices and not kind.many:
-        field.choices = kinds.choices_of(annotation)
+    if not field.choices and kind.choices:
+        field.choices = list(kind.choices)
     return Parameter(parameter.name, kind, field)
