@@ -332,7 +332,7 @@ async function begin() {
     setTimeout(begin, 1000);
     return;
   }
-  const document = await get(`${model.start.slice(1)}/openapi.json`.replace(/^\//, ""));
+  const document = await get(`${model.start.slice(1)}/openapi.json`.replace(/^\//, ""), DOCUMENT);
   const known = operations(document, model);
   const talk = chatOf(known);
   if (talk && !linked() && !new URLSearchParams(location.search).has("form")) {
