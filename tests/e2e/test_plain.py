@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -115,6 +116,26 @@ def test_a_stream_that_fails_half_way_breaks_off_visibly() -> None:
             server.predict({"count": 5, "fail_at": 2})
         assert server.predict({"count": 1}).status_code == 200
         server.wait_log("stopped half-way")
+
+
+def test_a_client_that_prefers_it_is_told_in_the_stream_that_it_failed() -> None:
+    """For browsers, which drop the last parts of an answer whose connection breaks."""
+    told = {"prefer": "error-in-stream", "x-request-id": "told-1"}
+    with serving("stream") as server:
+        answer = server.predict({"count": 5, "fail_at": 3}, headers=told)
+        before, _, after = answer.text.partition("event: error\n")
+        assert events(before) == [{"number": n} for n in range(3)]
+        (told_part,) = events(after)
+        assert told_part == {"error": {"code": "script_error", "message": ANY, "request_id": "told-1"}}
+        assert "half-way" not in answer.text, "what a script raises is for the log"
+        assert answer.headers["preference-applied"] == "error-in-stream"
+        assert "connection" not in answer.headers
+        answer = server.predict({"count": 2, "fail_at": 1}, headers={**told, "accept": "application/x-ndjson"})
+        assert [json.loads(line) for line in answer.text.splitlines() if line] == [{"number": 0}, told_part]
+        assert server.metric("panglot_requests_total", status="500") == 2
+        whole = server.predict({"count": 2}, headers=told)
+        assert events(whole.text) == [{"number": 0}, {"number": 1}]
+        assert server.predict({"count": 2, "fail_at": 0}, headers=told).status_code == 500
 
 
 def test_an_async_generator_streams() -> None:

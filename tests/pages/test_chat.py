@@ -155,6 +155,7 @@ def test_stop_and_retry(browser: Browser) -> None:
 
 def test_a_failure_is_said_in_the_conversation(browser: Browser) -> None:
     shown = say(browser, "fail")
+    assert "It begins well," in shown
     assert "failed" in shown, shown
     assert "Retry" in shown
 

@@ -132,6 +132,20 @@ def test_a_failure_in_mid_stream_says_what_failed(browser: Browser) -> None:
     assert float(took.removesuffix(" ms")) >= 400, "the script has slept twice before it failed"
 
 
+def test_every_part_before_a_failure_is_shown(browser: Browser) -> None:
+    """Also those that came in the same moment: the connection does not break, at which the browser would drop them."""
+    choose_route(browser, "/at-once")
+    for _ in range(20):
+        shown = run(browser)
+        assert browser.run("document.querySelector('.result .plain').innerText").split() == [
+            f"word{number}" for number in range(6)
+        ]
+        assert "The stream broke off" in shown
+        assert "there is no seventh word" in shown
+        assert shown.count("broke off") == 1
+        assert browser.run("document.querySelectorAll('.result .failure').length") == 1
+
+
 def test_the_time_of_a_stream_is_inference(browser: Browser) -> None:
     choose_route(browser, "/slow")
     before = browser.run(DONE)

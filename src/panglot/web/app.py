@@ -119,7 +119,7 @@ ROUTES = (
 
 ALLOWED_HEADERS = (
     "authorization, content-type, content-encoding, inference-header-content-length, x-request-id, x-timeout-ms, "
-    "traceparent"
+    "traceparent, prefer"
 )
 """What pages of other origins may send."""
 

@@ -71,6 +71,14 @@ def fails(text: str):
     raise RuntimeError("the third word is missing")
 
 
+@route("/at-once")
+def at_once(text: str):
+    """Fails right behind its last part."""
+    for number in range(6):
+        yield {"text": f"word{number} "}
+    raise RuntimeError("there is no seventh word")
+
+
 @route("/slow")
 def slow(text: str):
     for number in range(6):

@@ -12,6 +12,7 @@ from panglot.engine.call import RUNNING, Call, CallProgress, Fault
 from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ErrorAnswer, neutral_error, v2_error
 from panglot.web.front import Front
+from panglot.web.http1 import stream_errors
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
 from panglot.web.http1.head import RequestHead
 from panglot.web.limits import peer
@@ -37,6 +38,7 @@ TLS_PIECE = 1 << 17
 BAD_HEAD = Fault(500, "bad_result", "the script's result cannot be sent; the server's log says why")
 NO_MEMORY = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 BLUNDER = Fault(500, "internal_error", "the server itself failed on this request; its log says why")
+WORDED = Fault(500, "script_error", "the script failed in the middle of its answer; the server's log says why")
 
 log = logging.getLogger("panglot.web")
 monotonic = time.monotonic
@@ -46,8 +48,8 @@ class Exchange(Call):
     """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
-        "began", "connection", "counted_for", "front", "holder", "keep_alive", "lines", "minor", "model", "route",
-        "started", "trace", "upload", "written",
+        "began", "connection", "counted_for", "error_form", "front", "holder", "keep_alive", "lines", "minor", "model",
+        "route", "started", "tells_error", "trace", "upload", "written",
     )  # fmt: skip
 
     quota: ByteQuota
@@ -68,6 +70,10 @@ class Exchange(Call):
         """Whether a streamed answer has begun."""
         self.written = False
         """Whether the whole answer has been written."""
+        self.tells_error = False
+        """Whether a stream that breaks off says so in a last part, because its client prefers that."""
+        self.error_form = b""
+        """The form of this part."""
         self.trace = b""
         self.lines = b""
         """Further header lines of the answer: the platform's request id, and what browsers need from other origins."""
@@ -160,7 +166,7 @@ class Exchange(Call):
             return
         try:
             if self.started:
-                self._break_off(fault.status)
+                self._break_off(fault)
             else:
                 self._refuse(fault)
         except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
@@ -296,12 +302,12 @@ class Exchange(Call):
             problem = json.loads(bytes(reply.body))
             if problem["traceback"]:
                 self._note(problem)
-            self._break_off()
+            self._break_off(Fault(500, problem["code"], problem["message"], details=problem.get("details")))
             return
         if reply.status >= 400:
             # The dialect has worded the failure itself, and its worker has told the log: the text is no part of the
             # answer that has begun.
-            self._break_off(reply.status)
+            self._break_off(WORDED._replace(status=reply.status))
             return
         if len(reply.body):
             if transport.get_write_buffer_size() > STREAM_BACKLOG:
@@ -328,12 +334,15 @@ class Exchange(Call):
     def _open_stream(self, reply: wire.Reply) -> None:
         if not self.minor:
             self.keep_alive = False
+        elif self.tells_error:
+            self.error_form = stream_errors.form_of(reply.head)
         lines = (
             beginning(self.front.beginnings, 200, reply.head),
             b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
             timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6), self.trail),
             self.front.date,
             self.lines,
+            stream_errors.APPLIED if self.error_form else b"",
             b"transfer-encoding: chunked\r\n" if self.minor else b"",
             b"" if self._may_stay() else b"connection: close\r\n",
             b"\r\n",
@@ -345,13 +354,21 @@ class Exchange(Call):
     def _chunk(self, body: wire.Buffer) -> bytes:
         return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)
 
-    def _break_off(self, status: int = 500) -> None:
-        """End a stream that cannot be completed, and its connection, without the final chunk: so the client notices."""
-        self.keep_alive = False
-        if not self.minor:
-            # HTTP/1.0 has no final chunk: only an aborted connection tells the client that the answer is cut.
-            self.connection.transport.abort()
-        self._done(status, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+    def _break_off(self, fault: Fault) -> None:
+        """End a stream that cannot be completed, and its connection, without the final chunk: so the client notices.
+
+        To a client that wants to be told, it is complete with the fault as its last part.
+        """
+        transport = self.connection.transport
+        if self.error_form:
+            part = stream_errors.error_part(self.error_form, fault, self.request_id)
+            transport.write(self._chunk(part) + b"0\r\n\r\n")
+        else:
+            self.keep_alive = False
+            if not self.minor:
+                # HTTP/1.0 has no final chunk: only an aborted connection tells the client that the answer is cut.
+                transport.abort()
+        self._done(fault.status, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
 
 def answer_bytes(

@@ -16,6 +16,7 @@ from panglot.jobs.job import Job, JobOutcome, JobTrouble, NewJob, new_id
 from panglot.jobs.running import NOT_RUN, JobCall
 from panglot.web.access.keys import Wanted
 from panglot.web.contract import JOBS, RouteRefused
+from panglot.web.http1 import stream_errors
 from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.head import RequestHead
 from panglot.web.http1.naming import find_model
@@ -37,15 +38,19 @@ PRIVATE = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 """Headers that are never stored."""
 
 
-def job_exchange(
+def preferred_exchange(
     connection: HttpConnection, destination: Destination, began: float, head: RequestHead
-) -> Exchange | None:
-    """The exchange of a request that may become a job; None where its route or its client says no."""
+) -> Exchange:
+    """The exchange of a request whose client or route has preferences. It may become a job if neither says no."""
     route, preference = destination.route, asking.preference(head.prefer)
     always = route.job is not None and route.job.always
+    exchange: Exchange
     if route.spooled or route.endless or not (always or preference.respond_async):
-        return None
-    return JobExchange(connection, destination, began, head, preference)
+        exchange = Exchange(connection, connection.front, destination, began)
+    else:
+        exchange = JobExchange(connection, destination, began, head, preference)
+    exchange.tells_error = stream_errors.is_wanted(head.prefer)
+    return exchange
 
 
 class JobExchange(Exchange):

@@ -19,7 +19,7 @@ from panglot.web.http1.exchange import BLUNDER, Exchange, refusal_without_route
 from panglot.web.http1.first_line import FirstLine
 from panglot.web.http1.head import RequestHead, RequestRefused
 from panglot.web.http1.head_cache import HEAD_END, MOST_TRIES, CachedHead, cacheable
-from panglot.web.http1.job_exchange import job_exchange
+from panglot.web.http1.job_exchange import preferred_exchange
 from panglot.web.http1.phases import ANSWERING, BODY, CLOSING, HEADERS, IDLE
 from panglot.web.limits.spool import SpooledBody
 from panglot.web.paths import Destination
@@ -347,11 +347,11 @@ class RequestReader:
     def _exchange(self, destination: Destination, worker_head: bytes) -> Exchange:
         """The exchange of a request whose head is complete; `worker_head` is what the worker gets of it."""
         head, contract = self.head, destination.model.contract
-        may_be_job = head.prefer or destination.route.job is not None
-        job = job_exchange(self.connection, destination, self.since, head) if may_be_job else None
-        exchange = job or Exchange(self.connection, self.front, destination, self.since)
-        exchange.request_id = head.request_id(self.front, contract.id_header)
-        exchange.trace = head.trace
+        if head.prefer or destination.route.job is not None:
+            exchange = preferred_exchange(self.connection, destination, self.since, head)
+        else:
+            exchange = Exchange(self.connection, self.front, destination, self.since)
+        exchange.request_id, exchange.trace = head.request_id(self.front, contract.id_header), head.trace
         if head.origin and self.front.origins:
             exchange.lines = self.front.origins.lines(head.origin)
         if contract.id_header:

@@ -294,8 +294,8 @@ export class Chat {
   }
 
   async problemOf(error, answer) {
-    if (!(error instanceof TypeError)) return error.message;
-    const why = answer ? await reason(answer) : null;
+    if (!(error instanceof TypeError || error.reason)) return error.message;
+    const why = (answer ? await reason(answer) : null) ?? error.reason;
     return why ? phrase("answer_broke", { message: why.message || phrase("script_failed") }) : phrase("server_unreachable");
   }
 

@@ -218,7 +218,7 @@ class Playground {
         : await this.sendAndFollow(request, signal, heard, progressed, over);
     } catch (error) {
       attempt.error = error;
-      if (error.name !== "AbortError" && attempt.answer) attempt.reason = await reason(attempt.answer);
+      if (error.name !== "AbortError" && attempt.answer) attempt.reason = (await reason(attempt.answer)) ?? error.reason;
     }
     over.abort();
     this.running = null;

@@ -15,14 +15,25 @@ export class TooLarge extends Error {
   }
 }
 
+/** A stream that the server ended because its script failed; `reason` is what its last part says. */
+export class BrokenOff extends Error {
+  constructor(reason) {
+    super(reason.message);
+    this.reason = reason;
+  }
+}
+
+/** Without it the server breaks the connection of such a stream, and the browser drops the parts that came just before. */
+const TOLD = { prefer: "error-in-stream" };
+
 /**
  * Send `{method, path, headers, body}`. `heard` is called with the answer so far, whenever there is more of it:
  * `{status, headers, type, blob, parts, began, took, done}`; `parts` are the events or lines of a stream.
- * A body of more than `most` bytes, which the server would refuse, is not sent: raises TooLarge.
+ * A body of more than `most` bytes, which the server would refuse, is not sent: raises TooLarge. Raises BrokenOff.
  */
 export async function send(request, signal, heard, most = Infinity) {
   const { body, type } = await encoded(request.body);
-  const headers = { ...request.headers, ...(type ? { "content-type": type } : {}) };
+  const headers = { ...TOLD, ...request.headers, ...(type ? { "content-type": type } : {}) };
   const began = performance.now();
   const answer = { parts: [], done: false, sent: sizeOf(body), began };
   if (answer.sent > most) throw new TooLarge(answer.sent, most);
@@ -56,6 +67,14 @@ async function follow(response, answer, heard) {
   const decoder = new TextDecoder();
   const events = answer.type.startsWith("text/event-stream");
   let rest = "";
+  let why = null;
+  const take = (pieces) => {
+    answer.parts.push(...pieces.map(events ? event : line).filter((part) => part !== null));
+    const error = answer.headers.has("preference-applied") ? answer.parts.at(-1)?.data?.error : null;
+    if (error?.request_id !== answer.headers.get("x-request-id")) return;
+    answer.parts.pop();
+    why = { message: error.message, lines: "" };
+  };
   answer.received = 0;
   for (;;) {
     const { value, done } = await reader.read();
@@ -64,10 +83,11 @@ async function follow(response, answer, heard) {
     rest += decoder.decode(value, { stream: true });
     const pieces = rest.split(events ? /\r?\n\r?\n/ : /\r?\n/);
     rest = pieces.pop();
-    answer.parts.push(...pieces.map(events ? event : line).filter((part) => part !== null));
+    take(pieces);
     heard(answer);
   }
-  if (rest.trim()) answer.parts.push(...[rest].map(events ? event : line).filter((part) => part !== null));
+  if (rest.trim()) take([rest]);
+  if (why) throw new BrokenOff(why);
 }
 
 /** One server-sent event: `{event, data}`. */
