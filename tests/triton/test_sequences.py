@@ -38,6 +38,16 @@ def send(server: Server, model: str, name: object, number: int, start: bool = Fa
     return server.client.post(f"/v2/models/{model}/infer", json=body)
 
 
+def relay(server: Server, model: str, name: object, number: int, start: bool = False, end: bool = False) -> Any:
+    """Send a request by way of a model that calls the other one."""
+    inputs = [
+        {"name": "X", "shape": [1, 1], "datatype": "INT32", "data": [number]},
+        {"name": "MODEL", "shape": [1], "datatype": "BYTES", "data": [model]},
+    ]
+    parameters = {"sequence_id": name, "sequence_start": start, "sequence_end": end}
+    return server.client.post("/v2/models/relay/infer", json={"inputs": inputs, "parameters": parameters})
+
+
 def total(server: Server, *arguments: Any, **flags: bool) -> int:
     answer = send(server, *arguments, **flags)
     assert answer.status_code == 200, answer.text
@@ -87,6 +97,68 @@ def test_an_idle_sequence_ends(server: Server) -> None:
     total(server, "forgetful", 1, 1, start=True)
     assert total(server, "forgetful", 2, 5, start=True, end=True) == 5
     assert LOST in send(server, "forgetful", 1, 1).text
+
+
+# Called by another model
+
+
+MAKER = "which model made a call is known in the front that has its worker"
+
+
+@pytest.mark.one_front(MAKER)
+def test_a_model_that_would_wait_for_its_own_sequences_gets_an_error(server: Server) -> None:
+    """It has one worker, which waits for a place. The requests that would free one wait for this worker."""
+    for name in range(1, 5):
+        assert relay(server, "summing", name, 0, start=True).status_code == 200
+    with ThreadPoolExecutor(1) as another:
+        fifth = another.submit(relay, server, "summing", 5, 0, start=True)
+        sent = 0
+        while not fifth.done():
+            sent += 1
+            answer = relay(server, "summing", 1, 1)
+            assert (answer.status_code, answer.json()["outputs"][0]["data"]) == (200, [sent])
+    said = "all workers of relay wait for sequences of summing to end"
+    assert (fifth.result().status_code, said in fifth.result().text) == (503, True), fifth.result().text
+    for name in range(1, 5):
+        assert relay(server, "summing", name, 0, end=True).status_code == 200
+    assert relay(server, "summing", 5, 7, start=True, end=True).json()["outputs"][0]["data"] == [7]
+
+
+def test_a_model_waits_for_the_sequences_of_others(server: Server) -> None:
+    """Clients have all places, and may end their sequences at any time."""
+    for name in range(1, 5):
+        total(server, "summing", name, 0, start=True)
+    mark = len(server.lines)
+    with ThreadPoolExecutor(2) as others:
+        fifth = others.submit(relay, server, "summing", 5, 5, start=True, end=True)
+        server.wait_log("a request of sequence 5", after=mark)
+        behind = others.submit(relay, server, "remembering", "behind", 6, start=True, end=True)
+        wait_until(lambda: server.metric("panglot_requests_in_progress", model="relay") == 2)
+        for name in range(1, 5):
+            total(server, "summing", name, 0, end=True)
+        answers = fifth.result(), behind.result()
+    assert [answer.json()["outputs"][0]["data"] for answer in answers] == [[5], [106]]
+
+
+@pytest.mark.one_front(MAKER)
+@pytest.mark.parametrize("model", ["summing", "remembering"])
+def test_sequences_by_way_of_a_model_are_right_or_refused(model: str, several: Server) -> None:
+    """Twenty at once, by three workers: what is refused is refused at its start."""
+    first = 0 if model == "summing" else 100
+
+    def whole(name: int) -> int:
+        for step in range(6):
+            answer = relay(several, model, name, name * step, start=step == 0, end=step == 5)
+            if step == 0 and answer.status_code == 503:
+                assert "all workers of relay wait" in answer.text
+                return 0
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["outputs"][0]["data"] == [first + name * sum(range(step + 1))]
+        return 1
+
+    with ThreadPoolExecutor(20) as crowd:
+        ended = sum(crowd.map(whole, range(1, 21)))
+    assert ended == 20 if model == "remembering" else ended >= 4
 
 
 def pids_of(server: Server, model: str) -> list[int]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from panglot.engine import gauges
+from panglot.engine import gauges, places
 from panglot.engine.call import DONE, LONGEST_COPY, QUEUED, RUNNING, Call, Fault
 from panglot.engine.chains import Chain
 from panglot.engine.context import EngineContext
@@ -321,6 +321,9 @@ class LocalEngine:
         if call.size >= self._share_from and call.buffer is None:
             self._copy_in(call)
         self.watch(call)
+        if self.made_calls.held:
+            # After the pump, which may find a free worker.
+            asyncio.get_running_loop().call_soon(places.look_again, self)
         return None
 
     def _copy_in(self, call: Call) -> None:

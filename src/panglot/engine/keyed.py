@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import LocalEngine
+from panglot.engine.places import Places
 from panglot.engine.pools.among_fronts import DispatcherAmongFronts, PoolAmongFronts
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.pool import Pool
+from panglot.engine.workers.worker import Worker
 from panglot.errors import StartError
 from panglot.settings.counts import WorkerCount
 
@@ -54,6 +57,13 @@ class PoolByKey(Pool):
     """A pool in which every worker has its own keys."""
 
     dispatchers = DispatcherByKey
+    engine: KeyedEngine
+
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
+        if event.get("type") == "held":
+            self.engine.places.on_event(worker, event)
+        else:
+            super().on_event(worker, event)
 
 
 class DispatcherByKeyAmongFronts(DispatcherAmongFronts, DispatcherByKey):
@@ -68,6 +78,10 @@ class PoolByKeyAmongFronts(PoolAmongFronts):
 
 class KeyedEngine(LocalEngine):
     """Sends all calls with one key to one worker. A successor of this worker has its keys, but remembers nothing."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.places = Places()
 
     pool_kind = PoolByKey
     pool_kind_among_fronts = PoolByKeyAmongFronts
@@ -86,7 +100,9 @@ class KeyedEngine(LocalEngine):
             # Not `hash`, which differs from process to process: the same key must lead to the same worker after a
             # restart.
             call.lane = str(zlib.crc32(key.encode("utf-8", "replace")) % workers)
-        return super().submit(call)
+        fault = super().submit(call)
+        self.places.called(call)
+        return fault
 
     def scale(self, count: WorkerCount) -> None:
         """Raise StartError: with another number of workers, keys would lead to other workers."""

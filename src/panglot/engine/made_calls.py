@@ -71,7 +71,7 @@ Change = Callable[[str, str], Awaitable[Fault | None]]
 class CallForOthers(Call):
     """A call of another model, on its way through that model's engine. It ends with the requests it is made for."""
 
-    __slots__ = ("answer_buffer", "answers_in", "callee", "parents")
+    __slots__ = ("answer_buffer", "answers_in", "callee", "held_by", "parents")
 
     def __init__(self, callee: Callee, parents: list[int], answers_in: Arena | None) -> None:
         super().__init__(callee.quota)
@@ -80,6 +80,8 @@ class CallForOthers(Call):
         self.lane = callee.lane
         self.answers_in = answers_in
         self.answer_buffer: SharedBuffer | None = None
+        self.held_by: set[LocalEngine | None] | None = None
+        """While it waits for a place in its worker: who may have these places, models or clients (None)."""
 
 
 class MadeCall(CallForOthers):
@@ -155,6 +157,8 @@ class MadeCalls:
         self.open: dict[tuple[Worker, int], MadeCall] = {}
         self.by_parent: dict[int, set[CallForOthers]] = {}
         """The open calls by the items they were made for."""
+        self.held: dict[MadeCall, None] = {}
+        """The open calls that wait for a place in their workers, in order."""
 
     # What workers say
 
@@ -253,6 +257,17 @@ class MadeCalls:
         call.callee.engine.cancel(call)
         call.fail(Fault(503, "deadlock", problem))
 
+    def refuse_place(self, call: MadeCall) -> None:
+        """Answer a call that would wait for ever for a place."""
+        name = call.callee.name
+        problem = (
+            f"all workers of {self.name} wait for sequences of {name} to end, and the requests that could end them "
+            f"wait for {self.name}; give {self.name} more workers (instance_group, --workers), or {name} more places "
+            "(max_batch_size, max_candidate_sequences)"
+        )
+        call.callee.engine.cancel(call)
+        call.fail(Fault(503, "deadlock", problem))
+
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
         """Note that a worker does not want an answer any more, or that it has taken bytes of a stream."""
         call = self.open.get((worker, event["call"]))
@@ -338,6 +353,7 @@ class MadeCalls:
 
     def _forget(self, call: MadeCall) -> None:
         self.open.pop((call.worker_calling, call.call_number), None)
+        self.held.pop(call, None)
         for item in call.parents:
             calls = self.by_parent.get(item)
             if calls is not None:

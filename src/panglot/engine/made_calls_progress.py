@@ -40,13 +40,19 @@ def _comes_free(worker: Worker, engine: LocalEngine, seen: frozenset[LocalEngine
 
 
 def _goes_on(made: set[CallForOthers] | None, seen: frozenset[LocalEngine]) -> bool:
-    """Whether a call that has made others goes on: it waits for none, or for one that goes on."""
+    """Whether a call that has made others goes on: it waits for none, or for one that goes on.
+
+    A call that waits for a place goes on once somebody who has a place calls again.
+    """
     if not made:
         return True
     for call in made:
         engine = call.callee.engine
         if call.state == QUEUED:
             if can_run(engine, seen):
+                return True
+        elif call.held_by is not None:
+            if any(holder is None or can_run(holder, seen) for holder in call.held_by):
                 return True
         elif _goes_on(engine.made_calls.by_parent.get(call.id), seen):
             return True

@@ -22,6 +22,8 @@ class Sequence:
         """The model's implicit state, by the name of the input it is given as."""
         self.touched = 0.0
         """When its last request came or ended, by the clock of the server."""
+        self.last = 0
+        """The item of its last request."""
         self.running = False
         self.closing = False
         """Whether no more requests can come: its slot is free once the waiting requests are done."""
@@ -71,7 +73,7 @@ class Sequences:
             raise ClientError(message % (name, self.model))
         call.sequence = sequence
         sequence.waiting.append(call)
-        sequence.touched = now
+        sequence.touched, sequence.last = now, call.item.id
         if call.ends:
             del self.by_name[name]
             sequence.closing = True
@@ -98,6 +100,14 @@ class Sequences:
             elif sequence in self.backlog:
                 self.backlog.remove(sequence)
             self._fill()
+
+    def held(self) -> List[int]:
+        """The items of requests that wait for a slot."""
+        return [call.item.id for sequence in self.backlog for call in sequence.waiting]
+
+    def oldest_last(self) -> int:
+        """The oldest of the last items of all sequences with slots; 0 if there are none."""
+        return min((sequence.last for sequence in self.slots if sequence is not None), default=0)
 
     @property
     def is_runnable(self) -> bool:

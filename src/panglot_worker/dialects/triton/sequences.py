@@ -45,6 +45,8 @@ class SequenceServer:
         """The requests that wait for their turn, by item."""
         self.arrived: Deque[Request] = deque()
         self.changed = threading.Condition()
+        self.held: List[int] = []
+        """The requests that wait for a slot, as the front knows them."""
         self.stopping = False
         self.error: Optional[BaseException] = None
 
@@ -106,6 +108,7 @@ class SequenceServer:
                 self._take(request)
             self._drop_cancelled()
             self.sequences.expire(now())
+            self._tell_held()
             batch = self.sequences.next()
             if any(batch):
                 self._execute(batch)
@@ -134,6 +137,14 @@ class SequenceServer:
         finally:
             # Arrays are copies: the memory of the body is the front's again.
             request.release()
+
+    def _tell_held(self) -> None:
+        """Tell the front which requests wait for a slot. It knows whether the models that made them wait for ever."""
+        held = self.sequences.held()
+        if held != self.held:
+            self.held = held
+            since = self.sequences.oldest_last()
+            self.port.tell(wire.EVENT, {"type": "held", "items": held, "since": since})
 
     def _drop_cancelled(self) -> None:
         for item in list(self.port.cancelled):
