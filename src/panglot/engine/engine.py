@@ -12,7 +12,6 @@ from typing import Any
 
 from panglot.engine import gauges, places
 from panglot.engine.call import DONE, LONGEST_COPY, QUEUED, RUNNING, Call, Fault
-from panglot.engine.chains import Chain
 from panglot.engine.context import EngineContext
 from panglot.engine.deadlines import Deadlines
 from panglot.engine.gauges import Gauge
@@ -21,6 +20,7 @@ from panglot.engine.made_calls import MadeCalls
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lent_results import PoolMemory
+from panglot.engine.model_chains import Chain
 from panglot.engine.pools import background, pipeline
 from panglot.engine.pools.among_fronts import PoolAmongFronts
 from panglot.engine.pools.poison import Poison

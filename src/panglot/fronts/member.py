@@ -16,7 +16,7 @@ from panglot.engine.workers.shares import FrontShare
 from panglot.fronts import messages
 from panglot.fronts.board import ACCEPTING, BEAT, CLOSED, LOAD, READY, Board
 from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink, LostConnection
-from panglot.fronts.lending.rules import CallLending
+from panglot.fronts.lending.call_lending import CallLending
 from panglot.fronts.lending.siblings import Siblings
 from panglot.fronts.limits.member_quota import MemberQuota
 from panglot.fronts.messages import Message

@@ -1,7 +1,7 @@
 """Tensors on their way through a chain of models: the result of one model's worker is the input of the next one's.
 
-The front calls the models of a chain one after the other (`panglot.engine.chains`), and passes on bodies that it never
-reads. With every request a worker gets a `Hop`: it names the inputs of the model, and the tensors that go on. The
+The front calls the models of a chain one after the other (`panglot.engine.model_chains`), and passes on bodies that it
+never reads. With every request a worker gets a `Hop`: it names the inputs of the model, and the tensors that go on. The
 worker of the first model reads the client's request, the worker of the last model writes the client's answer. The
 bodies between them have this form::
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from panglot.dialects.triton.ensemble_steps import Step
+from panglot.dialects.triton.ensemble_step import Step
 from panglot.errors import StartError
 from panglot.packages.package import Package
 

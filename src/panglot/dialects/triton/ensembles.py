@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from panglot.dialects.triton import chaining, decoupling
+from panglot.dialects.triton import chain_plan, decoupling
 from panglot.dialects.triton import config as configs
-from panglot.dialects.triton.ensemble_steps import Step
+from panglot.dialects.triton.ensemble_step import Step
 from panglot.errors import StartError
 from panglot.packages.config_pbtxt import triton_config
 from panglot.packages.config_pbtxt.pbtxt import Message
@@ -155,7 +155,7 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
         _compare(tensor, kinds.get(tensor["name"]), f"the output '{tensor['name']}'", path, 0)
     _check_cycle(package, served, path, steps)
     decoupled = {step.number for step in steps if any(model.is_decoupled for model in _reached(step.model, served))}
-    return decoupling.joined(chaining.joined(package, ordered, decoupled), ordered, decoupled, path)
+    return decoupling.joined(chain_plan.joined(package, ordered, decoupled), ordered, decoupled, path)
 
 
 def _ordered(steps: Sequence[Step], known: Mapping[str, Any]) -> list[Step]:

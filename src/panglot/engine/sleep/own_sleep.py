@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from panglot.engine.call import Call, Fault
 from panglot.engine.interface import ASLEEP, WAKING
+from panglot.engine.sleep.calls_while_waking import WakingCalls
 from panglot.engine.sleep.last_life import LastLife
 from panglot.engine.sleep.own_workers import OwnWorkers
 from panglot.engine.sleep.sleeper import Sleeper
-from panglot.engine.sleep.waking_calls import WakingCalls
 
 if TYPE_CHECKING:
     from panglot.engine.engine import LocalEngine

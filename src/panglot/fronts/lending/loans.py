@@ -27,8 +27,8 @@ from typing import Any
 from panglot.engine.call import DONE, RUNNING, Call, CallProgress, Fault
 from panglot.engine.engine import LocalEngine
 from panglot.engine.workers.link import Link
+from panglot.fronts.lending.call_lending import CallLending
 from panglot.fronts.lending.lent_call import LentCall, address, lent_call, run_frame
-from panglot.fronts.lending.rules import CallLending
 from panglot_worker.line import wire
 
 FAULT, RETURN, TAKEN, OFFER, POISON, REPORT = 42, 43, 44, 45, 46, 48

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import orjson
 
 from panglot.engine.workers.link import Link
+from panglot.fronts.lending.call_lending import CallLending
 from panglot.fronts.lending.loans import KINDS, Loans
-from panglot.fronts.lending.rules import CallLending
 from panglot_worker.line import wire
 
 ASK, TOLD, JOBS, PAIRS = 40, 41, 47, 49

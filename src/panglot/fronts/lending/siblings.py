@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from panglot.fronts.lending.call_lending import CallLending
 from panglot.fronts.lending.loans import Loans
-from panglot.fronts.lending.rules import CallLending
 from panglot.fronts.lending.sibling import AnswerQuestion, LinkUser, Sibling
 
 PATIENCE = 0.5

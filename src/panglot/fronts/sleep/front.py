@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import LocalEngine
 from panglot.engine.interface import ASLEEP, WAKING
+from panglot.engine.sleep.calls_while_waking import WakingCalls
 from panglot.engine.sleep.last_life import LastLife
 from panglot.engine.sleep.memory_use import MemoryUse
 from panglot.engine.sleep.own_workers import OwnWorkers
 from panglot.engine.sleep.sleeper import AWAKE, NEW
-from panglot.engine.sleep.waking_calls import WakingCalls
 from panglot.fronts import messages
 from panglot.fronts.board import QUEUED
 from panglot.fronts.sleep.board import (

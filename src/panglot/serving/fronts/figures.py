@@ -12,7 +12,7 @@ import orjson
 from panglot.engine.call import CallProgress
 from panglot.fronts import summing
 from panglot.fronts.board import BORROWED, LENT, LOAD, RESTARTS
-from panglot.fronts.lending.rules import HOME
+from panglot.fronts.lending.call_lending import HOME
 from panglot.fronts.member import Member
 from panglot.metrics.counters import heading, wording
 from panglot.web.front import Front

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from panglot.dialects.triton.ensemble_steps import Step
+from panglot.dialects.triton.ensemble_step import Step
 from panglot.packages.package import ChainStep, Package
 
 
