@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -97,3 +98,20 @@ def test_a_reply_to_nobody_costs_nobody_an_answer(server: Server, flags: int) ->
     assert (answer.status, answer.code) == (500, "worker_died")
     server.wait_log(r"broke the protocol: .* \(in a reply to item 123456789\)", after=mark)
     assert ask_all(server, [{"id": 5}])[0].json() == {"id": 5}
+
+
+def test_the_next_requests_are_not_lost_with_the_worker(tmp_path: Path) -> None:
+    """They come while the worker is being ended. Without reruns each would be answered 500, though it never ran."""
+    (tmp_path / "model.py").write_text(SCRIPT)
+    with serving(tmp_path, *LONG, "--no-rerun", "--restart-delay-max", "0.1") as server:
+        for number in range(10):
+            assert ask_all(server, [{"id": number, "flags": PASS}])[0].code == "bad_reply"
+            assert ask_all(server, [{"id": number}])[0].json() == {"id": number}
+
+
+def test_several_in_a_row_are_no_reason_for_a_pause(server: Server) -> None:
+    """The requests are to blame: their workers are replaced at once, however many follow each other."""
+    for number in range(3):
+        (answer,) = ask_all(server, [{"id": number, "flags": PASS}])
+        assert (answer.status, answer.code) == (500, "bad_reply")
+    assert ask_all(server, [{"id": 6}])[0].json() == {"id": 6}

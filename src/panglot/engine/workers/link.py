@@ -158,5 +158,7 @@ class Link(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         if self.transport is not None:
+            # Now, and not when the loop tells of the end: a call that is sent meanwhile would be lost with the worker.
+            self.worker.on_paused(True)
             # Not `close`, which waits until all is written: a hung worker may never read it.
             self.transport.abort()

@@ -417,7 +417,7 @@ class Worker:
         """The link has ended."""
         # Exit and end of link come in either order, and a worker is dead after both: its replies have been read then,
         # and it writes to no shared memory any more.
-        self._link_lost = True
+        self._link_lost = self.paused = True
         if self._exited:
             self._dead()
         else:
