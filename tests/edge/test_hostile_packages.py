@@ -94,6 +94,20 @@ SHAPES: dict[str, Write] = {
     "a version that is no number": write("\u00b2/model.py", TRITON, MODEL),
     "a script of Python 2 in one line": write("eval.py", "from evals import x; " + "except (" * 100_000),
 }
+SAID = {
+    "a key of 50,000 parts": "a key has more than 32 parts",
+    "a key of 50,000 parts in quotes": "a key has more than 32 parts",
+    "a table of 50,000 parts": "a key has more than 32 parts",
+    "settings of 30 MB": "at most 1048576 are read",
+    "a script of 50 MB": "at most 16777216 are read",
+    "a script of 15 MB": "too long to be looked at",
+    "a pipe for a script": "no regular file",
+    "an endless file": "no regular file",
+    "a number of 5,000 digits": "whole numbers have up to 64 bits",
+    "a number of 5,000 hexadecimal digits": "whole numbers have up to 64 bits",
+    "messages in messages": "nested too deeply",
+}
+"""What is said of those that are refused before they are read: not that memory ran out, or that nothing is there."""
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +134,7 @@ def test_looking_at_a_package_costs_little_and_ends_in_a_sentence(shape: str, tm
     if said.returncode:
         assert said.stderr.startswith("error: ")
         assert len(said.stderr) < 2_000
+    assert SAID.get(shape, "") in said.stderr
 
 
 @pytest.mark.parametrize("name", ["pipe", "device"])
