@@ -54,6 +54,10 @@ RAPID_RESET = b"".join(
     frame(HEADERS, END_HEADERS, number, block(INFER)) + frame(RST_STREAM, 0, number, struct.pack(">I", CANCEL))
     for number in range(1, 6001, 2)
 )
+LONG = b"\x00\x01x\x7f\xb9\x16" + b"a" * 3000
+"""A field of 3 kB, which nobody remembers."""
+FEW = range(1, 601, 2)
+"""Numbers of calls that are too few for a flood, unless their headers are long."""
 FLOODS = {
     "resets": RAPID_RESET,
     "pings": frame(PING, 0, 0, bytes(8)) * 3000,
@@ -80,6 +84,23 @@ FLOODS = {
         frame(HEADERS, END_HEADERS | END_STREAM, number, block("/no/Such")) for number in range(1, 6001, 2)
     ),
     "fields without number": frame(HEADERS, END_HEADERS, 1, block() + b"\x82" * 8000),
+    "long headers that nothing answers": b"".join(
+        frame(HEADERS, END_HEADERS | END_STREAM, number, block("/no/Such") + LONG) for number in FEW
+    ),
+    "long headers that are reset": b"".join(
+        frame(HEADERS, END_HEADERS, number, block(INFER) + LONG) + frame(RST_STREAM, 0, number, bytes(4))
+        for number in FEW
+    ),
+    "long headers beyond the limit": b"".join(
+        frame(HEADERS, END_HEADERS, number, block(INFER) + (LONG if number > 2048 else b""))
+        for number in range(1, 2648, 2)
+    ),
+    "long headers of a call that was refused": frame(HEADERS, END_HEADERS, 1, block("/no/Such"))
+    + frame(HEADERS, END_HEADERS, 1, LONG) * len(FEW),
+    "long trailers": b"".join(
+        frame(HEADERS, END_HEADERS, number, block(INFER)) + frame(HEADERS, END_HEADERS | END_STREAM, number, LONG)
+        for number in FEW
+    ),
     "streams that are wrong": b"".join(
         frame(HEADERS, END_HEADERS, number, literal(b"A", b"")) for number in range(1, 6001, 2)
     ),

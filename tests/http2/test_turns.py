@@ -207,6 +207,20 @@ def test_windows_that_all_open_at_once_are_used_in_several_turns() -> None:
     assert many < 1.5 * few, (few, many)
 
 
+def test_windows_that_open_again_and_again_by_single_bytes_are_paid_for() -> None:
+    """One frame lets hundreds of streams go on."""
+
+    async def look() -> None:
+        talking = await with_blocked(900)
+        for window in range(1, 50):
+            talking.hear(frame(SETTINGS, 0, 0, entry(INITIAL_WINDOW, window)))
+            await talking.settle()
+        assert talking.connection.closing
+        talking.over()
+
+    in_a_loop(look)
+
+
 def test_the_widest_window_may_have_gone() -> None:
     """What is remembered of windows in place of looking at each is put right before it ends a connection."""
 
