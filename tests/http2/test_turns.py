@@ -14,6 +14,7 @@ import pytest
 
 from fuzz.http2_frames import Echo, Pipe
 from panglot.web.grpc.services import Services
+from panglot.web.http2.calls import AT_ONCE
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frame_reader import TURN
 from panglot.web.http2.frames import (
@@ -205,6 +206,32 @@ def test_windows_that_all_open_at_once_are_used_in_several_turns() -> None:
 
     few, many = asyncio.run(cost(100)), asyncio.run(cost(900))
     assert many < 1.5 * few, (few, many)
+
+
+def test_calls_that_waited_for_their_client_are_begun_in_several_turns() -> None:
+    async def look() -> None:
+        talking = Talking()
+        talking.hear(HELLO)
+        await talking.settle()
+        talking.connection.pause_writing()
+        numbers = range(1, 1001, 2)
+        for at in numbers:
+            talking.hear(frame(HEADERS, END_HEADERS, at, block(INFER)))
+            talking.hear(frame(DATA, END_STREAM, at, message(infer("still"))))
+        calls = talking.connection.calls
+        assert len(calls.deferred) == len(numbers)
+        talking.connection.resume_writing()
+        turns = [len(numbers) - len(calls.deferred)]
+        while calls.deferred:
+            before = len(calls.deferred)
+            await asyncio.sleep(0)
+            turns.append(before - len(calls.deferred))
+        assert max(turns) <= AT_ONCE
+        await talking.settle()
+        assert not calls.streams, "all are answered"
+        talking.over()
+
+    in_a_loop(look)
 
 
 def test_windows_that_open_again_and_again_by_single_bytes_are_paid_for() -> None:
