@@ -273,6 +273,9 @@ def test_requests_are_given_to_methods_that_want_them() -> None:
             "body": '{"x": 1}', "header": "mine", "agent": False, "method": "POST", "path": PREDICT,
             "query": {"a": "1"}, "json": {"x": 1}, "gone": False, "state": "in preprocess", "after": "in preprocess",
         }  # fmt: skip
+        for port in (b"1" * 5_000, b"\xb2", b""):
+            odd = {**headers, "Host": b"localhost:" + port}
+            assert server.client.post(PREDICT, content='{"x": 1}', headers=odd).status_code == 200
 
 
 @pytest.mark.document("truss.10")

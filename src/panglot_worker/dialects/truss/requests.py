@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import re
 import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from panglot_worker.line import wire
+
+PORT = re.compile(r"[0-9]{1,5}")
 
 
 class Incoming:
@@ -101,7 +104,7 @@ def scope_of(head: wire.Head) -> Dict[str, Any]:
         "query_string": head.query,
         "headers": headers,
         "client": (head.client.decode("latin-1"), 0) if head.client else None,
-        "server": (host, int(port) if port.isdigit() else 80),
+        "server": (host, int(port) if PORT.fullmatch(port) else 80),
         "path_params": head.path_values,
         "state": {},
     }
