@@ -265,6 +265,21 @@ def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Se
     wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
+def test_an_answer_in_parts_goes_on_when_its_client_reads_again(tmp_path: Path) -> None:
+    """It is larger than what may wait: the worker stands still until then."""
+    (tmp_path / "flood.py").write_text(
+        "def predict(request):\n    for _ in range(request['n'][0]):\n        yield {'x': 'x' * 500_000}\n"
+    )
+    with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
+        rpc = Rpc(server)
+        call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+        answers = call(iter([rpc.tensors("flood", n=[100]).SerializeToString()]), timeout=60)
+        next(answers)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 400_000)
+        assert sum(len(answer) > 500_000 for answer in answers) == 99
+        rpc.close()
+
+
 def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off_when_others_wait(tmp_path: Path) -> None:
     (tmp_path / "flood.py").write_text(
         "PART = {'x': 'x' * 500_000}\n\n\ndef predict(request):\n    yield PART\n    while request['n'][0]:\n"
