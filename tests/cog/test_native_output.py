@@ -66,6 +66,17 @@ def test_a_library_that_prints_much_while_nobody_can_read_is_not_stuck(server: S
     assert len(logs) <= 65536 + 6
 
 
+def test_a_library_that_prints_megabytes_without_a_newline_in_one_call_is_not_stuck(server: Server) -> None:
+    logs = predicted(server, "at_once", size=10_000_000)["logs"]
+    assert logs == "[...]\n" + "y" * 65535 + "\n"
+
+
+def test_a_signal_handler_that_prints_amid_a_print_is_not_stuck(server: Server) -> None:
+    logs = predicted(server, "alarms", size=3_000)["logs"].splitlines()
+    assert "alarm" in logs
+    assert "2999" in logs
+
+
 def test_a_program_that_outlives_its_call_is_in_the_log_and_in_no_answer(server: Server, tmp_path: Path) -> None:
     gate, line = tmp_path / "gate", len(server.lines)
     assert predicted(server, "later", gate=str(gate))["logs"] == ""

@@ -35,7 +35,8 @@ class Capture:
         self.most = most
         self.reads_bars = reads_bars
         """Whether progress bars on standard error tell the front how far the call is."""
-        self._lock = threading.Lock()
+        # Reentrant: a signal handler of the script may print amid a print.
+        self._lock = threading.RLock()
         self._listens = False
         self._item = 0
         """The item of the call in progress; 0 while the script is loaded, when output is sent to no client."""
@@ -96,14 +97,13 @@ class Capture:
             self._parts.append((name, text))
             self._unsent.append((name, text))
             self._size += len(text)
-            while self._size > self.most:
+            while self._size > self.most and self._parts:
                 self._shorten()
         on_print = self.on_print
         if on_print is not None:
             on_print(name, text)
-        # Outside of the lock, which is not reentrant: `flush` takes it too.
         if time.monotonic() - self._sent_at > EVERY:
-            self.flush()
+            self._report()
 
     def _shorten(self) -> None:
         """Drop characters beyond `most` at the beginning."""
@@ -115,8 +115,12 @@ class Capture:
             self._parts.appendleft((name, first[excess:]))
 
     def flush(self) -> None:
-        """Report the output since the last report to the front."""
+        """Report the output since the last report to the front, with the content of C's buffer."""
         native_output.settle()
+        self._report()
+
+    def _report(self) -> None:
+        """The same without C's buffer. A library that holds its lock may wait for the thread that reads its output."""
         with self._lock:
             unsent, self._unsent = self._unsent, []
             item, self._sent_at = self._item, time.monotonic()

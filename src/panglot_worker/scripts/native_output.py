@@ -22,6 +22,8 @@ from panglot_worker.scripts.whole_lines import WholeLines
 
 SPLICE_F_NONBLOCK = 2
 PIECE = 65536
+PATIENCE = 0.2
+"""Seconds that a thread waits for another one that reads: then its own output may come before that of a library."""
 SERIAL = -1
 """Stands for an unfinished line of native output; lines of threads have serials above 0."""
 
@@ -89,18 +91,27 @@ class NativeOutput:
         # Not a `threading.Thread`: scripts count those, and so does `WholeLines`.
         _thread.start_new_thread(self._run, ())
 
+    def listen(self, listener: Optional[Callable[[str, str], None]]) -> None:
+        """Give all output to this listener from now on. The former has all that was read before."""
+        with self._lock:
+            self.listener = listener
+
     def drain(self) -> None:
         """Read all output so far. Called by a listener, it does nothing."""
-        with self._lock:
+        # A signal handler that prints may hold a lock already, for which the thread waits that reads here.
+        if not self._lock.acquire(timeout=PATIENCE):
+            return
+        try:
             # The lock is reentrant: a listener that prints comes back here.
-            if self._drains:
-                return
-            self._drains = True
-            try:
-                for source in self._sources:
-                    self._drain(source)
-            finally:
-                self._drains = False
+            if not self._drains:
+                self._drains = True
+                try:
+                    for source in self._sources:
+                        self._drain(source)
+                finally:
+                    self._drains = False
+        finally:
+            self._lock.release()
 
     def _drain(self, source: Source) -> None:
         while True:
@@ -164,7 +175,7 @@ def start() -> None:
 def listen(listener: Optional[Callable[[str, str], None]]) -> None:
     native = of_process()
     if native is not None:
-        native.listener = listener
+        native.listen(listener)
 
 
 def drain() -> None:

@@ -100,8 +100,9 @@ class WholeLines(io.TextIOWrapper):
         if not isinstance(text, str):
             raise TypeError("write() argument must be str, not %s" % type(text).__name__)
         # Before the lock of the output: a listener takes locks of its own, and may send to the front.
-        if self.listener is not None:
-            self.listener(text)
+        listener = self.listener
+        if listener is not None:
+            listener(text)
         line = self._line()
         end = text.rfind("\n") + 1
         if end:

@@ -3,6 +3,7 @@
 import ctypes
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -54,6 +55,24 @@ class Predictor(BasePredictor):
         line = b"x" * 99 + b"\n"
         for _ in range(size // 100):
             holding.write(2, line, 100)
+
+    def at_once(self, size, gate):
+        # By now the text so far is due to be reported, while the library holds the lock of its own stream.
+        time.sleep(0.6)
+        libc.puts(b"y" * size)
+
+    def alarms(self, size, gate):
+        # What is read all the while, by another thread.
+        program = subprocess.Popen(["sh", "-c", "while :; do echo; sleep 0.001; done"])
+        before = signal.signal(signal.SIGALRM, lambda number, frame: print("alarm"))
+        for number in range(size):
+            # It rings at another point of this print each time.
+            signal.setitimer(signal.ITIMER_REAL, number % 100 * 1e-6 + 1e-6)
+            print(number)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        program.kill()
+        program.wait()
 
     def slowly(self, size, gate):
         while not Path(gate).exists():

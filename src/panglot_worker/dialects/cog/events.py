@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Dict, Tuple
 
 Event = Tuple[str, Any]
@@ -13,16 +14,19 @@ class LogEvents:
 
     def __init__(self, tell: Callable[[Event], None]) -> None:
         self._tell = tell
+        # Reentrant: a signal handler of the script may print amid a print.
+        self._lock = threading.RLock()
         self._begun: Dict[str, str] = {}
         """The line of each stream that is not complete."""
 
     def heard(self, source: str, text: str) -> None:
-        """Take what was printed on a stream."""
-        lines = (self._begun.pop(source, "") + text).splitlines(True)
-        if lines and not lines[-1].endswith(("\n", "\r")):
-            self._begun[source] = lines.pop()
-        for line in lines:
-            self._tell(("log", {"source": source, "data": line}))
+        """Take what was printed on a stream, on the thread that prints it or that reads it."""
+        with self._lock:
+            lines = (self._begun.pop(source, "") + text).splitlines(True)
+            if lines and not lines[-1].endswith(("\n", "\r")):
+                self._begun[source] = lines.pop()
+            for line in lines:
+                self._tell(("log", {"source": source, "data": line}))
 
     def end(self) -> None:
         """Tell the lines that were never completed."""
