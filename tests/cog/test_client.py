@@ -28,4 +28,4 @@ def test_replicates_client_creates_waits_streams_and_cancels() -> None:
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert {name: text for name, text in said.items() if text != "passed"} == {}
-    assert len(said) == 5
+    assert len(said) == 9

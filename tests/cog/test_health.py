@@ -25,7 +25,9 @@ def predict(server: Server, **inputs: Any) -> httpx.Response:
 @pytest.mark.document("cog.03", "cog.04", "cog.16")
 def test_a_script_says_itself_whether_it_is_healthy() -> None:
     with serving("cog_health", "--workers", "1", env={"COG_WEIGHTS": "w.bin"}) as server:
-        assert predict(server).json()["output"] == {"weights": "w.bin", "name": "x"}
+        answer = predict(server).json()
+        assert answer["output"] == {"weights": "w.bin", "name": "x"}
+        assert answer["logs"] == "healthy from now on: True\n"
         told = health(server)
         assert (told["status"], told["setup"]["status"]) == ("READY", "succeeded")
         assert "cog" in told["version"]

@@ -54,6 +54,8 @@ class RoutedRunner(Runner):
         capture: Optional[Capture],
     ) -> None:
         super().__init__(dialect, stages, port, rerun)
+        self.usual = runner_of(dialect, stages._replace(by_route={}), port, rerun, intake, capture)
+        """Runs all items whose route has no stages of its own."""
         self.runners = {
             route: runner_of(dialect, own._replace(by_route={}), port, rerun, intake, capture)
             for route, own in stages.by_route.items()
@@ -63,18 +65,15 @@ class RoutedRunner(Runner):
         """Run the items of one frame; neighbours with the same route run together."""
         groups = [(route, list(alike)) for route, alike in itertools.groupby(requests, route_of)]
         for route, alike in groups:
-            runner = self.runners.get(route)
-            if runner is None:
-                super().run(alike, flags)
-            else:
-                runner.run(alike, flags)
-                self.broken = runner.broken
+            runner = self.runners.get(route, self.usual)
+            runner.run(alike, flags)
+            self.broken = runner.broken
             if self.broken:
                 return
 
     def end(self, why: str) -> None:
         self.broken = why
-        for runner in self.runners.values():
+        for runner in (self.usual, *self.runners.values()):
             runner.end(why)
 
 

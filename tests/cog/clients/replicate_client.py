@@ -48,12 +48,49 @@ def a_prediction_is_cancelled() -> None:
     assert prediction.status == "canceled"
 
 
+def an_open_file_is_an_input() -> None:
+    with open(__file__, "rb") as file:
+        said = client(OPS).run("me/ops", input={"op": "image", "image": file})["text"]
+    name, _, beginning = said.partition(" ")
+    assert name.endswith(".py")
+    assert beginning.startswith('"""Call a server')
+
+
+def a_prediction_that_has_ended_stays_as_it_is_when_it_is_cancelled() -> None:
+    own = client(OPS)
+    prediction = own.predictions.create(version="1", input={"n": 3})
+    prediction.wait()
+    cancelled = own.predictions.cancel(prediction.id)
+    assert (cancelled.status, cancelled.output) == ("succeeded", prediction.output)
+
+
+def a_deployment_and_the_list_of_versions_are_those_of_the_model() -> None:
+    prediction = client(OPS).deployments.predictions.create("me/ops", input={"n": 2})
+    prediction.wait()
+    assert prediction.output["text"].startswith("echo 2")
+    (version,) = client(OPS).models.get("me/ops").versions.list().results
+    assert version.openapi_schema["components"]["schemas"]["Input"]
+
+
+def a_refusal_says_why() -> None:
+    said = "nothing"
+    try:
+        client(OPS).predictions.create(version="1", input={}, webhook="https://example.com/told")
+    except replicate.exceptions.ReplicateError as error:
+        said = str(error.detail)
+    assert "--webhook-allow" in said
+
+
 CHECKS: list[Callable[[], None]] = [
     a_prediction_is_created_and_waited_for,
     a_failed_prediction_says_why,
     run_gives_the_output,
     a_stream_has_every_word,
     a_prediction_is_cancelled,
+    an_open_file_is_an_input,
+    a_prediction_that_has_ended_stays_as_it_is_when_it_is_cancelled,
+    a_deployment_and_the_list_of_versions_are_those_of_the_model,
+    a_refusal_says_why,
 ]
 
 

@@ -32,6 +32,7 @@ class Healthy(BasePredictor):
     @counted
     def predict(self, healthy: bool = Input(default=True), name: str = "x", gate: str = "", hangs: bool = False):
         self.healthy, self.hangs = healthy, hangs
+        print("healthy from now on:", healthy)
         wait_for(gate)
         return {"weights": self.weights, "name": name}
 

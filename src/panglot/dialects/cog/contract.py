@@ -69,8 +69,11 @@ def contract(package: Package, settings: Settings) -> Contract:
     routes = [
         InferRoute(PREDICTIONS, PREDICTIONS, job=usual),
         InferRoute(ONE, PREDICTIONS, methods=("PUT",), target=PREDICTIONS, job=job),
-        InferRoute("/v1/predictions", "/v1/predictions", target=PREDICTIONS, job=created_job),
-        InferRoute("/v1/models/{owner}/{name}/predictions", "/v1/predictions", target=PREDICTIONS, job=created_job),
+        *(
+            InferRoute(path, "/v1/predictions", target=PREDICTIONS, job=created_job, error=replicate.error)
+            for path in replicate.CREATING
+        ),
+        InferRoute(replicate.FILES, replicate.FILES, takes=("multipart/form-data",), error=replicate.error),
     ]
     shown = [
         Page("/", PUBLIC, pages.root, unless="text/html"),
@@ -81,6 +84,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         Page("/v1/predictions/{id}/cancel", INFER, replicate.cancel, methods=("POST",)),
         Page("/v1/predictions/{id}/stream", INFER, replicate.stream),
         Page("/v1/models/{owner}/{name}", INFER, replicate.model_page),
+        Page("/v1/models/{owner}/{name}/versions", INFER, replicate.versions_page),
         Page("/v1/models/{owner}/{name}/versions/{version}", INFER, replicate.version_page),
     ]
     if package.options["train"]:

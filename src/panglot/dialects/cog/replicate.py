@@ -10,13 +10,22 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from panglot.dialects.cog import pages, views
+from panglot.engine.call import Fault
 from panglot.jobs.job import Job
+from panglot.web.contract import ErrorAnswer
 from panglot.web.job_contract import ClientJobs, JobState, PlatformAnswer, StoredAnswer
 from panglot.web.jobs.views import moment, own_of
 from panglot.web.models import Model
 
 LONGEST_WAIT = 60.0
 JSON = b"application/json"
+CREATING = (
+    "/v1/predictions",
+    "/v1/models/{owner}/{name}/predictions",
+    "/v1/deployments/{owner}/{name}/predictions",
+)
+FILES = "/v1/files"
+"""Replicate's client sends files there, and gets the addresses that it sends as inputs; the worker makes them."""
 
 
 def _more(job: Job) -> dict[str, Any]:
@@ -64,7 +73,9 @@ async def cancel(model: Model, request: Request) -> Response:
     cancelled = await jobs.cancel(state.job.id) if state is not None else None
     if cancelled is None:
         return _not_found()
-    return Response(views.body(cancelled, None, _more(cancelled.job)), media_type="application/json")
+    # One that has ended stays as it is.
+    answer = await jobs.answer(cancelled.job.id) if cancelled.job.is_ended else None
+    return Response(views.body(cancelled, answer, _more(cancelled.job)), media_type="application/json")
 
 
 async def stream(model: Model, request: Request) -> Response:
@@ -120,6 +131,10 @@ def model_page(model: Model, request: Request) -> Response:
     )  # fmt: skip
 
 
+def versions_page(model: Model, request: Request) -> Response:
+    return pages.json_answer({"previous": None, "next": None, "results": [_version(model)]})
+
+
 def version_page(model: Model, request: Request) -> Response:
     return pages.json_answer({**_version(model), "id": request.path_params["version"]})
 
@@ -127,6 +142,12 @@ def version_page(model: Model, request: Request) -> Response:
 def _version(model: Model) -> dict[str, Any]:
     document = pages.platform(model).get("openapi") or {}
     return {"id": "1", "created_at": moment(0.0), "cog_version": pages.VERSION, "openapi_schema": document}
+
+
+def error(fault: Fault, request_id: str) -> ErrorAnswer:
+    """A fault in the form of Replicate's API, whose client shows `detail`."""
+    content = {"title": fault.code, "detail": fault.message, "status": fault.status}
+    return ErrorAnswer(fault.status, JSON, views.to_json(content))
 
 
 def _not_found() -> Response:

@@ -10,7 +10,7 @@ from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional, Union
 
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
-from panglot_worker.dialects.cog import answers, schema
+from panglot_worker.dialects.cog import answers, client_files, schema
 from panglot_worker.dialects.cog.events import Event, LogEvents
 from panglot_worker.dialects.cog.files import Files
 from panglot_worker.dialects.cog.prediction import Prediction, now
@@ -24,7 +24,7 @@ from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import script_traceback
 
-HEALTH, TRAININGS = b"/health-check", b"/trainings"
+HEALTH, TRAININGS, FILES = b"/health-check", b"/trainings", b"/v1/files"
 CONCURRENT = "panglot_worker.items.concurrent:serve"
 EVENTS = "text/event-stream"
 NO_STREAM = "This model does not support streaming responses. Add @cog.streaming to predict() to enable SSE."
@@ -62,11 +62,10 @@ class Cog(Dialect):
             self.server = CONCURRENT
             self.slots = self.predictor.concurrency or int(self.package.options.get("concurrency") or 1)
             infer = self._infer_awaited
-        stages = Stages(decode=self.decode, infer=infer, encode=self.encode)
-        if not self.package.options.get("healthcheck"):
-            return stages
-        health = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
-        return stages._replace(by_route={HEALTH: health})
+        routes = {FILES: Stages(decode=self._file, infer=client_files.shown, encode=self._as_json)}
+        if self.package.options.get("healthcheck"):
+            routes[HEALTH] = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
+        return Stages(decode=self.decode, infer=infer, encode=self.encode, by_route=routes)
 
     def _load_trainer(self) -> None:
         """Import the function that trains. Where a module that it needs is missing, only trainings fail."""
@@ -259,6 +258,14 @@ class Cog(Dialect):
     def encode_part(self, output: Any, content_type: str) -> bytes:
         name, value = output
         return b"event: %b\ndata: %b\n\n" % (name.encode(), bytes(self.json_answer(value).body))
+
+    # Files of Replicate's client
+
+    def _file(self, request: Request) -> client_files.Sent:
+        return client_files.read(request, self.limits)
+
+    def _as_json(self, output: Any, request: Request) -> Answer:
+        return self.json_answer(output)._replace(status=201)
 
     # Health
 

@@ -22,7 +22,11 @@ Write = Callable[[bytes, str], str]
 
 def written(content: bytes, name: str) -> str:
     """A file as a data URL."""
-    return "data:%s;base64,%s" % (kind_of(name), base64.b64encode(content).decode("ascii"))
+    return data_url(content, kind_of(name))
+
+
+def data_url(content: bytes, kind: str) -> str:
+    return "data:%s;base64,%s" % (kind, base64.b64encode(content).decode("ascii"))
 
 
 def kind_of(name: str) -> str:
