@@ -71,6 +71,10 @@ def test_a_request_of_the_playground_runs_as_a_job_with_a_bar(server: Server, br
     browser.wait("!!document.querySelector('.result progress')", 30)
     browser.wait("!document.querySelector('form.request .primary').disabled", 30)
     assert "20" in browser.run("document.querySelector('.result').innerText")
+    assert not browser.run("!!document.querySelector('.timeline')"), (
+        "its result was only fetched: these are other times"
+    )
+    assert browser.run("document.querySelector('.facts a').getAttribute('href')").startswith("jobs/")
     put(browser, "form.request textarea", json.dumps({"b": 2}))
     assert "2" in run(browser)
     assert status(browser) == "200"

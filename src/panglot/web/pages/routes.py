@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from panglot.engine.call import Fault
+from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ADMIN, PUBLIC, Page, View, neutral_error
 from panglot.web.documents.bodies import sendable
 from panglot.web.front import Front
@@ -131,21 +132,30 @@ def playground_data(front: Front, request: Request) -> Response:
 
     It describes each model; for the model that is tried it has the first requests and their files.
     """
-    models = [model for name in front.models.names if (model := front.models.get(name)) is not None]
+    served = [model for name in front.models.names if (model := front.models.get(name)) is not None]
+    absent = [entry for entry in metadata.index(front.models) if entry["name"] not in front.models.names]
     # At the root are the routes of the default alone.
-    at_root = len(models) == 1 and models[0] is front.models.default
+    at_root = len(served) == 1 and served[0] is front.models.default
+    models = [model for model in served if may_see(request, model.name)]
     starts = ["" if at_root else f"/models/{quote(model.name)}" for model in models]
-    tried = chosen(front, request) if len(models) > 1 else models[0].name if models else ""
+    tried = chosen(front, request) if len(served) > 1 else served[0].name if served else ""
     value = {
         "state": front.live.state(tried),
         "token": front.access.is_closed,
+        "several": len(served) != 1,
         "models": [
             {**_listed(front, model, start), **(_to_try(model, start) if model.name == tried else {})}
             for model, start in zip(models, starts, strict=True)
         ],
-        "absent": [entry for entry in metadata.index(front.models) if entry["name"] not in front.models.names],
+        "absent": [entry for entry in absent if may_see(request, entry["name"])],
     }
     return _json(value)
+
+
+def may_see(request: Request, name: str) -> bool:
+    """Whether the key of a request, if it came with one, is for this model."""
+    holder: KeyHolder | None = request.scope.get("key_holder")
+    return holder is None or holder.key is None or holder.key.reaches_model(name)
 
 
 def _listed(front: Front, model: Model, start: str) -> dict[str, Any]:
@@ -228,12 +238,12 @@ def reload_model(front: Front, request: Request) -> Response:
     Where that is the right of another token, it is refused.
     """
     if front.access.is_controllable:
-        fault = Fault(403, "forbidden", "models of this server are loaded by /v2/repository, with the token of --admin")
-        body = neutral_error(fault, request.scope["request_id"].decode("latin-1")).body
-        return Response(body, 403, headers=PRIVATE, media_type="application/json")
+        return _forbidden("models of this server are loaded by /v2/repository, with the token of --admin", request)
     name = request.query_params.get("model", "")
     if name and front.models.get(name) is None:
         return _not_found("there is no such model", request)
+    if not all(may_see(request, each) for each in ([name] if name else front.models.names)):
+        return _forbidden("the key may not load all of these models anew", request)
     front.reload(name)
     return Response(status_code=202, headers=PRIVATE)
 
@@ -260,6 +270,11 @@ def log_out(front: Front, request: Request) -> Response:
 
 def _json(value: Any) -> Response:
     return Response(orjson.dumps(value, default=plain), headers=PRIVATE, media_type="application/json")
+
+
+def _forbidden(message: str, request: Request) -> Response:
+    body = neutral_error(Fault(403, "forbidden", message), request.scope["request_id"].decode("latin-1")).body
+    return Response(body, 403, headers=PRIVATE, media_type="application/json")
 
 
 def _not_found(message: str, request: Request) -> Response:

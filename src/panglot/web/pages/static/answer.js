@@ -111,10 +111,10 @@ function messageOf(value) {
   return value?.error?.message ?? value?.message ?? [value?.error, value?.error_msg, value?.msg, value?.err_msg].find((one) => typeof one === "string");
 }
 
-/** What to do about a status, in a sentence; where there is none for it, that of its family. */
-function advice(status) {
-  const [own, family] = [status, Math.floor(status / 100) * 100].map((one) => spoken("advice", one));
-  return own === status ? (family === status ? "" : family) : own;
+/** What to do about an error, in a sentence: by its code, else by its status, else by the family of the status. */
+function advice(status, code = "") {
+  const found = [code, status, Math.floor(status / 100) * 100].find((one) => spoken("advice", one) !== one);
+  return found === undefined ? "" : spoken("advice", found);
 }
 
 function failure(answer, value, text) {
@@ -124,7 +124,7 @@ function failure(answer, value, text) {
   return h("div", { class: "failure", role: "alert" },
     h("p", { class: "message" }, message ?? (text.slice(0, 4000) || phrase("said_nothing", { status: String(answer.status) }))),
     traceback ? h("pre", { class: "plain code" }, traceback) : null,
-    h("p", { class: "hint" }, flagged(advice(answer.status)), retry ? ` ${phrase("asks_to_wait", { seconds: retry })}` : ""),
+    h("p", { class: "hint" }, flagged(advice(answer.status, value?.error?.code)), retry ? ` ${phrase("asks_to_wait", { seconds: retry })}` : ""),
     value !== undefined && typeof value === "object" ? h("details", {}, h("summary", {}, phrase("whole_answer")), tree(value)) : null);
 }
 
@@ -132,15 +132,14 @@ function failure(answer, value, text) {
 export function brokenOff({ message, lines }) {
   return h("div", { class: "failure", role: "alert" },
     h("p", { class: "message" }, phrase("stream_broke", { message: message || phrase("script_failed_writing") })),
-    lines ? h("pre", { class: "plain code" }, lines) : null);
+    lines ? h("pre", { class: "plain code" }, lines) : h("p", { class: "hint" }, flagged(advice(500))));
 }
 
 /** What could not be sent at all, or was stopped. */
 export function unsent(error) {
   const stopped = error.name === "AbortError";
   return h("div", { class: stopped ? "failure stopped" : "failure", role: "alert" },
-    h("p", { class: "message" }, stopped ? phrase("stopped_sentence") : error.message),
-    stopped || error instanceof TypeError === false ? null : h("p", { class: "hint" }, phrase("server_unreachable")));
+    h("p", { class: "message" }, stopped ? phrase("stopped_sentence") : error instanceof TypeError ? phrase("server_unreachable") : error.message));
 }
 
 /** A stream as it grows: text where its parts are pieces of text, else a list. */

@@ -18,7 +18,7 @@ export async function sendAsJob(request, signal, heard, progressed, most) {
   try {
     await ended(place, signal, progressed);
     const answer = await send({ method: "GET", path: `${place}/result`, headers: {}, body: { kind: "none" } }, signal, heard);
-    return Object.assign(answer, { took: performance.now() - began, sent: submitted.sent });
+    return Object.assign(answer, { took: performance.now() - began, sent: submitted.sent, job: place });
   } catch (error) {
     if (signal.aborted) fetch(place, { method: "DELETE" });
     throw error;

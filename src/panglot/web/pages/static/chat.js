@@ -8,6 +8,7 @@ import { phrase } from "./language.js";
 import { base64 } from "./media.js";
 import { parse } from "./numbers.js";
 import { reason, send } from "./sending.js";
+import { renewState, watchState } from "./server.js";
 import { snippets } from "./snippets.js";
 import { bytes } from "./words.js";
 
@@ -256,6 +257,8 @@ export class Chat {
     const message = { role: "assistant", content: "", pending: true };
     const bubble = this.append(message);
     this.running = new AbortController();
+    const over = new AbortController();
+    watchState(over.signal);
     this.busy(true);
     try {
       const answer = await send(request, this.running.signal, (sofar) => { this.take(message, sofar); bubble.grow(); this.scroll(); }, this.model.max_body);
@@ -264,6 +267,7 @@ export class Chat {
       if (error.name === "AbortError") message.stopped = true;
       else if (!message.error) message.error = await this.problemOf(error, message.answer);
     }
+    over.abort();
     delete message.pending;
     delete message.heard;
     delete message.answer;
@@ -295,7 +299,8 @@ export class Chat {
 
   async problemOf(error, answer) {
     if (!(error instanceof TypeError || error.reason)) return error.message;
-    const why = (answer ? await reason(answer) : null) ?? error.reason;
+    const why = answer ? await reason(answer, error.reason) : null;
+    if (!why) renewState();
     return why ? phrase("answer_broke", { message: why.message || phrase("script_failed") }) : phrase("server_unreachable");
   }
 

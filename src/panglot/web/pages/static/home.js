@@ -1,8 +1,8 @@
 // The first page of a server that has several models: what they are, how they are, and where to try them.
 
-import { byId, h, say } from "./dom.js";
+import { byId, h } from "./dom.js";
 import { phrase, spoken } from "./language.js";
-import { get } from "./server.js";
+import { get, stateIs } from "./server.js";
 
 const EVERY = 2000;
 
@@ -26,9 +26,7 @@ export class Home {
   async renew() {
     if (document.visibilityState !== "visible") return;
     const about = await get("playground.json").catch(() => null);
-    const state = byId("state");
-    state.className = `state ${about ? about.state : "lost"}`;
-    say(state, about ? spoken("state", about.state) : phrase("server_lost"));
+    stateIs(about ? about.state : "lost");
     if (about) this.draw(about);
   }
 

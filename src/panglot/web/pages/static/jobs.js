@@ -15,7 +15,7 @@ const durable = h("p", { class: "hint" });
 const problem = h("p", { class: "hint wrong", role: "alert" });
 const filters = h("div", { class: "segments", role: "group", "aria-label": phrase("jobs_in_state") });
 const body = h("tbody", {});
-const none = h("p", { class: "empty" }, phrase("no_such_jobs"));
+const none = h("p", { class: "empty" });
 const table = h("table", {}, h("thead", {}, h("tr", {}, HEADS.map((name) => h("th", { scope: "col" }, name === "action" ? h("span", { class: "unseen" }, phrase("head_action")) : phrase(`head_${name}`))))), body);
 const more = h("button", { type: "button", class: "small", hidden: true, onclick: () => turn(pages.at(-1)?.before) }, phrase("older_jobs"));
 const newest = h("button", { type: "button", class: "small", hidden: true, onclick: () => turn(0) }, phrase("newest_jobs"));
@@ -35,10 +35,11 @@ async function look() {
     // Another look has begun since: that of the state which is chosen now.
     if (number !== asked) return;
     draw(listed);
+    if (document.body.classList.contains("stale")) say(problem, "");
     document.body.classList.remove("stale");
   } catch (error) {
     document.body.classList.add("stale");
-    say(problem, phrase("jobs_unread", { message: error.message }));
+    say(problem, error instanceof TypeError ? phrase("server_back") : phrase("jobs_unread", { message: error.message }));
   }
   if (number === asked) setTimeout(() => { if (number === asked) look(); }, EVERY);
 }
@@ -52,6 +53,7 @@ function draw(listed) {
   show(body, listed.jobs.map(row));
   table.hidden = !listed.jobs.length;
   none.hidden = !table.hidden;
+  say(none, Object.values(listed.counts).some(Boolean) ? phrase("no_such_jobs") : phrase("no_jobs"));
   more.hidden = !listed.before;
   newest.hidden = !from;
 }

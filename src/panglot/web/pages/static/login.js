@@ -1,6 +1,6 @@
 // The page that asks for the token, in place of the one that was asked for.
 
-import { byId, flagged, h, say } from "./dom.js";
+import { byId, flagged, h, show } from "./dom.js";
 import { phrase } from "./language.js";
 
 const field = h("input", {
@@ -23,7 +23,8 @@ async function enter(event) {
     return;
   }
   form.classList.add("wrong");
-  say(why, answer.status === 401 ? phrase("wrong_token") : phrase("server_answered", { status: String(answer.status) }));
+  const words = { 401: phrase("wrong_token"), 403: phrase("no_pages") }[answer.status];
+  show(why, flagged(words ?? phrase("server_answered", { status: String(answer.status) })));
   field.select();
 }
 

@@ -6,13 +6,13 @@ import { editor, pictureOf } from "./body.js";
 import { byId, copyButton, h, newId, say, show, tabs } from "./dom.js";
 import { Gallery } from "./gallery.js";
 import { described, Home } from "./home.js";
-import { phrase, spoken } from "./language.js";
+import { phrase } from "./language.js";
 import { linked, linkOf } from "./linking.js";
 import { matches, operations } from "./operations.js";
 import { follow, newRequestId, progressBar } from "./progress.js";
 import { reason, send, timings } from "./sending.js";
 import { chatOf } from "./talking.js";
-import { get } from "./server.js";
+import { get, renewState, stateIs, watchState } from "./server.js";
 import { snippets } from "./snippets.js";
 import { firstTensors, takesTensors } from "./tensors.js";
 import { timeline } from "./timing.js";
@@ -206,6 +206,7 @@ class Playground {
     const attempt = { request, answer: null, error: null };
     const stream = new Stream();
     const over = new AbortController();
+    watchState(over.signal);
     try {
       const { signal } = this.running;
       const heard = (answer) => {
@@ -218,7 +219,8 @@ class Playground {
         : await this.sendAndFollow(request, signal, heard, progressed, over);
     } catch (error) {
       attempt.error = error;
-      if (error.name !== "AbortError" && attempt.answer) attempt.reason = (await reason(attempt.answer)) ?? error.reason;
+      if (error.name !== "AbortError" && attempt.answer) attempt.reason = await reason(attempt.answer, error.reason);
+      if (error instanceof TypeError && !attempt.reason) renewState();
     }
     over.abort();
     this.running = null;
@@ -273,13 +275,14 @@ class Playground {
       [phrase("fact_time"), milliseconds(answer.took ?? answer.first)],
       [phrase("fact_sent"), bytes(answer.sent)],
       [phrase("fact_received"), bytes(answer.received ?? 0)],
-      [phrase("fact_request"), requestLink(answer.headers.get("x-request-id"), this.about)],
+      answer.job ? [phrase("head_job"), h("a", { class: "code", href: answer.job }, answer.job.split("/").at(-1))]
+        : [phrase("fact_request"), requestLink(answer.headers.get("x-request-id"), this.about)],
     ];
     const warning = answer.headers.get("x-panglot-warning");
     return [
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       warning ? h("p", { class: "hint" }, warning) : null,
-      error || !answer.headers.get("server-timing") ? null : timeline(timings(answer.headers.get("server-timing")), answer.took, streams ? answer.first : null),
+      error || answer.job || !answer.headers.get("server-timing") ? null : timeline(timings(answer.headers.get("server-timing")), answer.took, streams ? answer.first : null),
       shownCode,
     ].filter(Boolean);
   }
@@ -315,12 +318,10 @@ let playground = null;
 async function begin() {
   const wanted = new URLSearchParams(location.search).get("model");
   const about = await get(`playground.json${wanted ? `?model=${encodeURIComponent(wanted)}` : ""}`);
-  const state = byId("state");
-  state.className = `state ${about.state}`;
-  say(state, spoken("state", about.state));
+  stateIs(about.state);
   playground?.left.abort();
   const named = about.models.find((one) => one.name === wanted);
-  if (!named && about.models.length !== 1 && (about.models.length || about.absent.length)) {
+  if (!named && about.several && (about.models.length || about.absent.length)) {
     playground = new Home(about);
     byId("main").replaceChildren(playground.element);
     return;
@@ -380,5 +381,5 @@ function chooser(about, model) {
 }
 
 begin().catch((error) => {
-  byId("main").replaceChildren(h("p", { class: "sheet failure", role: "alert" }, phrase("page_cannot_be", { message: error.message })));
+  byId("main").replaceChildren(h("p", { class: "sheet lost", role: "alert" }, phrase("page_cannot_be", { message: error.message })));
 });

@@ -114,24 +114,25 @@ function parsed(text) {
   }
 }
 
-/** Why a stream broke off, as the server notes it: a message and the last lines of its log; null where nobody knows. */
-export async function reason(answer) {
+/** Why a stream broke off, as the server notes it: a message and the last lines of its log; where it notes nothing, `told`. */
+export async function reason(answer, told = null) {
   const id = answer?.headers?.get("x-request-id");
-  if (!id) return null;
+  if (!id) return told;
   try {
     // The server notes it just after it has closed the connection.
     for (let turn = 0; turn < 5; turn += 1) {
       const known = await fetch(`status/${encodeURIComponent(id)}`);
       if (known.ok) {
         const { message, traceback, log } = await known.json();
-        return { message: message || "", lines: traceback || log.slice(-12).map((line) => line.text).join("\n") };
+        const lines = log.slice(-12).map((line) => line.text).filter((text) => !message || !text.endsWith(`: ${message}`));
+        return { message: message || told?.message || "", lines: traceback || lines.join("\n") };
       }
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
   } catch {
     // The server has gone: the first error says so.
   }
-  return null;
+  return told;
 }
 
 /** The Server-Timing header as `[name, milliseconds]`. */

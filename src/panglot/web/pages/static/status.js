@@ -4,7 +4,7 @@ import { Chart } from "./charts.js";
 import { byId, h, say, scroller } from "./dom.js";
 import { aboutModel, after, feed } from "./feed.js";
 import { phrase, spoken } from "./language.js";
-import { get } from "./server.js";
+import { get, stateIs } from "./server.js";
 import { bar, SPANS } from "./timing.js";
 import { verdict } from "./tries.js";
 import { bytes, clock, count, digits, duration, milliseconds } from "./words.js";
@@ -80,7 +80,10 @@ function listing(name, heads) {
 function told(kind, value) {
   trouble.hidden = kind !== "lost";
   document.body.classList.toggle("stale", kind === "lost");
-  if (kind === "lost") return;
+  if (kind === "lost") {
+    stateIs(kind);
+    return;
+  }
   if (kind === "snapshot") known = value;
   else if (known) known = after(known, value);
   if (known) draw(kind === "snapshot" ? known.recent : known.fresh, kind === "snapshot");
@@ -89,9 +92,7 @@ function told(kind, value) {
 function draw(fresh, anew) {
   if (anew) drawChoice();
   reload.hidden = !known.about.may_reload;
-  const state = byId("state");
-  state.className = `state ${known.state}`;
-  say(state, spoken("state", known.state));
+  stateIs(known.state);
   say(figures.uptime, duration(known.uptime));
   say(figures.answered, count(known.answered));
   say(figures.refused, count(known.refused));
