@@ -45,7 +45,7 @@ def begin(server: Server, how: str, count: int, model: str = "parts") -> Wire:
 
 
 def cut_off(server: Server) -> float:
-    models = ("parts", "forwarding")
+    models = ("parts", "forwarding", "staged")
     return sum(
         server.metric("panglot_connections_refused_total", limit="stream_backlog", model=name) for name in models
     )
@@ -77,13 +77,14 @@ def test_a_model_waits_for_its_client(how: str, server: Server) -> None:
     assert cut_off(server) == before
 
 
-def test_a_model_that_forwards_a_stream_waits_too_and_so_does_the_one_behind_it(server: Server) -> None:
-    """Nothing piles up: neither in the server, nor in the model that forwards."""
+@pytest.mark.parametrize("model", ["forwarding", "staged"])
+def test_a_model_that_forwards_a_stream_waits_too_and_so_does_the_one_behind_it(model: str, server: Server) -> None:
+    """Nothing piles up: neither in the server, nor in the model or the ensemble that forwards."""
     before = cut_off(server)
-    with begin(server, "thread", 4 * PARTS, "forwarding") as client:
+    with begin(server, "thread", 4 * PARTS, model) as client:
         assert read_to_the_end(client) == list(range(4 * PARTS))
     memory, mark = memory_of(server), len(server.lines)
-    with begin(server, "thread", ENDLESS, "forwarding"):
+    with begin(server, "thread", ENDLESS, model):
         for _ in range(20):
             time.sleep(0.1)
             assert memory_of(server) - memory < MUCH
@@ -91,10 +92,33 @@ def test_a_model_that_forwards_a_stream_waits_too_and_so_does_the_one_behind_it(
     assert cut_off(server) == before
 
 
+def test_an_ensemble_that_waits_for_a_client_answers_others(server: Server) -> None:
+    with begin(server, "thread", ENDLESS, "staged"):
+        for _ in range(5):
+            answer = server.client.post("/v2/models/staged/generate", json={"HOW": "thread", "COUNT": 1})
+            assert answer.json()["PART"].startswith("0 x")
+
+
+@pytest.mark.parametrize("model", ["forwarding", "staged"])
+def test_a_stream_that_its_caller_does_not_take_is_bounded(model: str, server: Server) -> None:
+    """The model behind waits no longer, because others need its thread; the client still reads nothing."""
+    before, memory = cut_off(server), memory_of(server)
+    with begin(server, "shared", ENDLESS, model):
+
+        def is_broken_off() -> bool:
+            answer = server.client.post(PATH, json={"HOW": "shared", "COUNT": 1}, timeout=60)
+            assert answer.json()["PART"].startswith("0 x")
+            assert memory_of(server) - memory < 4 * MUCH
+            return cut_off(server) == before + 1
+
+        wait_until(is_broken_off, 60)
+
+
 @pytest.mark.timeout(600)
-def test_a_model_waits_for_nvidias_client(server: Server) -> None:
+@pytest.mark.parametrize("model", ["parts", "staged"])
+def test_a_model_waits_for_nvidias_client(model: str, server: Server) -> None:
     python = environments.python_with("tritonclient-2.73", "tritonclient[http,grpc]==2.73.0")
-    command = [python, str(Path(__file__).parent / "clients" / "slow.py"), address(server)]
+    command = [python, str(Path(__file__).parent / "clients" / "slow.py"), address(server), model]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -32,6 +32,11 @@ AFTER_PARENTS = 1.0
 """Seconds that a call may go on after the deadlines of the requests that it is made for."""
 WINDOW = 8 << 20
 """Bytes of a stream that wait in a worker to be taken: beyond them, the model that sends the stream waits."""
+MOST_UNTAKEN = 64 << 20
+"""Bytes of a stream that wait in a worker at most: a model that also serves others does not wait for ever."""
+PARTS_AHEAD = 4
+"""Parts that may wait besides, however large: a model sends some before it hears that it has to wait."""
+UNTAKEN = Fault(503, "slow_reader", "more of this stream waited to be taken than a worker may keep")
 PARENT_ENDED = Fault(499, "cancelled", "the request that this call was made for has ended")
 NO_MEMORY = Fault(503, "memory", "there is no memory for more requests; try again later")
 
@@ -329,6 +334,11 @@ class MadeCalls:
         if not more:
             self._forget(call)
             call.callee.on_answer(status, self.clock() - call.arrived)
+        elif call.untaken > MOST_UNTAKEN + PARTS_AHEAD * len(body):
+            call.callee.engine.metrics.refused["stream_backlog"] += 1
+            call.callee.engine.cancel(call)
+            call.fail(UNTAKEN)
+            return
         elif call.streams:
             self._pace(call, len(body))
         buffer, call.answer_buffer = call.answer_buffer, None

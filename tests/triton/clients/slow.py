@@ -9,7 +9,7 @@ import tritonclient.grpc as by_grpc
 PARTS = 300
 
 
-def main(address):
+def main(address, model):
     client, got = by_grpc.InferenceServerClient(address), []
 
     def take(result, error):
@@ -21,7 +21,7 @@ def main(address):
     how.set_data_from_numpy(numpy.array([b"thread"], object))
     count.set_data_from_numpy(numpy.array([PARTS], numpy.int32))
     client.start_stream(callback=take)
-    client.async_stream_infer("parts", [how, count])
+    client.async_stream_infer(model, [how, count])
     client.stop_stream()
     assert got == list(range(PARTS)), len(got)
 

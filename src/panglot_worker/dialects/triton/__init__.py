@@ -19,7 +19,6 @@ from panglot_worker.dialects.triton.event_loop import LoopThread
 from panglot_worker.dialects.triton.sent import Alone, cancellation, sent_alone
 from panglot_worker.dialects.triton.sequence_inputs import SequenceConfiguration
 from panglot_worker.errors import ClientError, ScriptError, message_of
-from panglot_worker.items.calling import OutgoingCalls
 from panglot_worker.items.results import one_each
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
@@ -82,7 +81,7 @@ class Triton(Dialect):
     def _load_ensemble(self) -> Stages:
         """An ensemble has no script: its steps are calls of other models."""
         self.configuration = configured.configuration(self.config, self.package.script)
-        self.ensemble = ensemble = Ensemble(self.package, self.configuration, OutgoingCalls(self.port))
+        self.ensemble = ensemble = Ensemble(self.package, self.configuration, self.port)
         self.server, self.slots = "panglot_worker.items.concurrent:serve", MOST_OPEN
         return Stages(decode=ensemble.decode, infer=ensemble.infer, encode=self._encode_ensemble)
 

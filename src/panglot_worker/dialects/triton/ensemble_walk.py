@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, List, NamedTuple, Optional, Set
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Dict, List, NamedTuple, Optional, Set
 
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.writing import NOT_ONE
@@ -79,7 +79,7 @@ class Walk:
         outputs = (tensor.name for tensor in self._ensemble.about.outputs)
         return {name: self._values[name] for name in outputs if name in self._wanted and name in self._values}
 
-    async def responses(self) -> AsyncIterator[Dict[str, Tensor]]:
+    async def responses(self) -> AsyncGenerator[Dict[str, Tensor], None]:
         """The outputs for every response of a decoupled step. Raises StepFailed."""
         outputs = await self.outputs()
         decoupled = next((step for step in self._waiting if step.decoupled and self._has_inputs(step)), None)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Set
+from typing import Any, AsyncGenerator, Dict, List, Set
 
 from panglot_worker.dialects.base import Package, Request
 from panglot_worker.dialects.triton import answers
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.dialects.triton.ensemble_walk import EnsembleRequest, Step, Walk
+from panglot_worker.dialects.triton.reading import Readers
 from panglot_worker.errors import ClientError
 from panglot_worker.items.calling import OutgoingCalls
+from panglot_worker.line.port import Port
+from panglot_worker.scripts import current
 from panglot_worker.tensors import tensors
 from panglot_worker.tensors.infer import GENERATE, Infer
 from panglot_worker.tensors.tensors import Tensor, nested_elements
@@ -17,14 +20,18 @@ from panglot_worker.tensors.tensors import Tensor, nested_elements
 MOST_OPEN = 512
 """Requests that a worker has at once: it does nothing but pass tensors on."""
 
+Responses = AsyncGenerator[Dict[str, Tensor], None]
+
 
 class Ensemble:
     """A graph of calls between models of the server."""
 
-    def __init__(self, package: Package, configuration: Configuration, calls: OutgoingCalls) -> None:
+    def __init__(self, package: Package, configuration: Configuration, port: Port) -> None:
         self.name = package.name
         self.about = configuration
-        self.calls = calls
+        self.calls = OutgoingCalls(port)
+        # A call without a part for `run_timeout` is taken for a hung one.
+        self.readers = Readers(port, float(package.settings.get("run_timeout", 60)) / 2)
         self.steps = [Step(number, **step) for number, step in enumerate(package.options["ensemble"], 1)]
 
     # In
@@ -63,7 +70,20 @@ class Ensemble:
         walk = Walk(self, request, wanted, self._needed(wanted))
         if not self.about.decoupled:
             return walk.outputs()
-        return walk.only_outputs() if request.is_alone else walk.responses()
+        return walk.only_outputs() if request.is_alone else self._paced(walk.responses())
+
+    async def _paced(self, responses: Responses) -> Responses:
+        """The responses, each once the client has read enough of those before it."""
+        item = current.current()[0].id
+        self.readers.begin(item)
+        try:
+            async for response in responses:
+                yield response
+                await self.readers.wait(item)
+        finally:
+            self.readers.end(item)
+            # It may stand at a response: closed, it cancels the calls of its steps.
+            await responses.aclose()
 
     def _needed(self, wanted: Set[str]) -> List[Step]:
         """The steps that lead to some outputs, in their order."""
