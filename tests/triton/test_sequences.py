@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -84,12 +85,48 @@ def test_a_place_without_a_request_is_not_ready(server: Server) -> None:
         total(server, "summing", name, 1, end=True)
 
 
+def test_texts_are_empty_in_a_place_without_a_request(server: Server) -> None:
+    """Inputs and states may be texts, the first of which is in a file."""
+
+    def joined(name: int, text: str, **flags: bool) -> str:
+        tensor = {"name": "TEXT", "shape": [1, 1], "datatype": "BYTES", "data": [text]}
+        parameters = {"sequence_id": name, **{f"sequence_{flag}": value for flag, value in flags.items()}}
+        answer = server.client.post("/v2/models/joining/infer", json={"inputs": [tensor], "parameters": parameters})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["outputs"][0]["data"][0])
+
+    assert joined(1, "a", start=True) == "from the file: a"
+    assert joined(2, "b", start=True) == "from the file: b"
+    assert joined(2, "c") == "from the file: bc"
+    assert joined(1, "d", end=True) == "from the file: ad"
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (None, "No such file"), (b"\1\0\0", "it has 3 bytes, and must have 4"), (b"", "it has 0 bytes, and must have 4"),
+])  # fmt: skip
+def test_a_first_state_that_cannot_be_read_ends_the_start(content: bytes | None, said: str, tmp_path: Path) -> None:
+    shutil.copytree(HERE / "sequences" / "remembering", tmp_path / "remembering")
+    file = tmp_path / "remembering" / "initial_state" / "hundred"
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    ended = panglot("serve", str(tmp_path / "remembering"), "--port", "0")
+    assert (ended.returncode, "the first state 'BEFORE' cannot be read" in ended.stderr, said in ended.stderr) == (
+        3, True, True,
+    )  # fmt: skip
+
+
 def test_what_belongs_to_no_sequence_is_refused(server: Server) -> None:
     for name, said in ((777, LOST), (0, "must specify a non-zero or non-empty correlation ID"), ("x", "is a number")):
         answer = send(server, "summing", name, 1)
         assert (answer.status_code, said in answer.text) == (400, True), answer.text
     total(server, "summing", 778, 1, start=True, end=True)
     assert LOST in send(server, "summing", 778, 1).text
+
+
+def test_a_correlation_id_that_the_model_cannot_hold_is_refused_alone(server: Server) -> None:
+    answer = send(server, "summing", -1, 1, start=True)
+    assert (answer.status_code, "is of the type uint64, not -1" in answer.text) == (400, True), answer.text
 
 
 def test_an_idle_sequence_ends(server: Server) -> None:
@@ -233,6 +270,33 @@ def test_a_worker_of_several_dies_with_its_own_sequences_alone(several: Server) 
         killed.set()
         results = list(ended)
     assert 0 < results.count(True) < 20
+
+
+def test_jobs_leave_sequences_with_their_workers(several: Server) -> None:
+    """Jobs have keys as requests have, and are no reason to send a request to another worker."""
+    tensor = {"name": "X", "shape": [1, 1], "datatype": "INT32", "data": [5]}
+    jobs = []
+
+    def whole(name: int) -> list[int]:
+        return [total(several, "remembering", name, name * step, start=step == 0, end=step == 5) for step in range(6)]
+
+    with ThreadPoolExecutor(8) as crowd:
+        sums = [crowd.submit(whole, name) for name in range(1, 25)]
+        while not all(each.done() for each in sums):
+            parameters = {"sequence_id": f"job {len(jobs)}", "sequence_start": True, "sequence_end": True}
+            job = several.client.post(
+                "/v2/models/remembering/infer",
+                json={"inputs": [tensor], "parameters": parameters},
+                headers={"prefer": "respond-async"},
+            )
+            assert job.status_code == 202, job.text
+            jobs.append(job.json()["id"])
+    results = [[100 + name * sum(range(step + 1)) for step in range(6)] for name in range(1, 25)]
+    assert [each.result() for each in sums] == results
+    for job in jobs:
+        wait_until(lambda job=job: several.client.get(f"/jobs/{job}").json()["ended"])  # type: ignore[misc]
+        answer = several.client.get(several.client.get(f"/jobs/{job}").json()["result"])
+        assert answer.json()["outputs"][0]["data"] == [105], answer.text
 
 
 def test_what_cannot_be_told_is_refused_where_there_are_several_workers(several: Server) -> None:

@@ -16,6 +16,7 @@ from panglot.engine.places import Places
 from panglot.engine.pools.among_fronts import DispatcherAmongFronts, PoolAmongFronts
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.pool import Pool
+from panglot.engine.pools.queue import Queue
 from panglot.engine.workers.worker import Worker
 from panglot.errors import StartError
 from panglot.settings.counts import WorkerCount
@@ -33,23 +34,37 @@ class DispatcherByKey(Dispatcher):
     """Gives each worker the calls with its own keys. The lane of a call is the index of its worker."""
 
     def _pump(self) -> None:
-        if self.supervisor.count.most == 1 or self.background is not None:
+        if self.supervisor.count.most == 1:
             super()._pump()
             return
         self._pump_scheduled = False
         now = self.clock()
+        self._send(self.queue.waiting(), self.queue, now)
+        background = self.background
+        if background is None:
+            return
+        background.look(self.workers, now)
+        if background.queue.length:
+            # Jobs have keys too: they get what requests leave free in their own workers.
+            self._send(background.queue.waiting()[: background.more()], background.queue, now)
+            self._pump_at(now + background.PAUSE, now)
+        elif not background.running:
+            self.background = None
+
+    def _send(self, calls: list[Call], queue: Queue, now: float) -> None:
+        """Send calls that wait in a queue to the workers with their keys, as far as these have free slots."""
         waiting: dict[str, list[Call]] = {}
-        for call in self.queue.waiting():
+        for call in calls:
             waiting.setdefault(call.lane, []).append(call)
         lend = self.lending.lend if self.lending.size else None
         for worker in self.workers:
-            calls = waiting.get(str(worker.index), [])[: max(0, worker.free_slots(now))]
-            if calls:
+            own = waiting.get(str(worker.index), [])[: max(0, worker.free_slots(now))]
+            if own:
                 del waiting[str(worker.index)]
-                worker.run(calls, now, not worker.batched, lend)
-                for call in calls:
+                worker.run(own, now, not worker.batched, lend)
+                for call in own:
                     # After `run`, which changes their state: the queue tells by it which calls still wait.
-                    self.queue.remove(call)
+                    queue.remove(call)
                     self.counted.queue_time.add(call.queued_us)
 
 

@@ -120,6 +120,10 @@ class BackgroundQueue:
             return ON_CREDIT
         return NO_JOB
 
+    def more(self) -> int:
+        """How many more jobs may run."""
+        return max(0, self._most - self.running)
+
     def free(self, idle: int, need: int, requests_wait: bool) -> int:
         """How many more jobs are welcome here, beyond those that wait: one by one for each worker that requests spare,
         and one that waits for credit."""

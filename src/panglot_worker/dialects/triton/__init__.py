@@ -72,6 +72,8 @@ class Triton(Dialect):
         self.configuration = configured.configuration(self.config, self.package.script)
         root = str(self.package.options["root"])
         self.sequences = sequence_inputs.configuration(self.config, root, self.package.script)
+        if self.sequences is not None:
+            sequence_inputs.check_states(self.sequences, self.utils)
         progress("running initialize()")
         self.model = self.called(kind)
         if callable(getattr(self.model, "initialize", None)):

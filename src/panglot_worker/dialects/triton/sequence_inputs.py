@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import struct
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from panglot_worker.dialects.triton.sequence_slots import Sequence, SequenceCall, SequenceId
@@ -100,6 +102,35 @@ def _dtype(kind: str, script: str) -> str:
     return DATATYPES[name].numpy
 
 
+def _zeros_like(array: Any) -> Any:
+    """Zeros, or empty texts."""
+    import numpy
+
+    return numpy.full(array.shape, b"", object) if array.dtype == object else numpy.zeros_like(array)
+
+
+def _copy_of(array: Any) -> Any:
+    """A copy, since the model may go on to use its array; with texts as bytes, as models get them."""
+    import numpy
+
+    if array.dtype.kind not in "OSU":
+        return array.copy()
+    copy = numpy.empty(array.size, object)
+    texts = array.ravel().tolist()
+    copy[:] = [text if isinstance(text, bytes) else str(text).encode("utf-8") for text in texts]
+    return copy.reshape(array.shape)
+
+
+def check_states(about: SequenceConfiguration, utils: Any) -> None:
+    """Raises ScriptError for a first state that cannot be read: later it would fail the calls of other sequences."""
+    inputs = SequenceInputs(about, False, utils)
+    for state in about.states:
+        try:
+            inputs.first_state(state)
+        except (OSError, ValueError, struct.error) as error:
+            raise ScriptError("the first state '%s' cannot be read: %s" % (state.input, error), state.file) from None
+
+
 class SequenceInputs:
     """Completes requests. `rows`: whether tensors have a dimension of rows."""
 
@@ -110,9 +141,17 @@ class SequenceInputs:
 
     def check(self, name: SequenceId) -> None:
         """Raises ClientError for a correlation id that the model's control cannot hold."""
+        import numpy
+
         for control in self._about.controls:
-            if control.kind == CORRELATION and control.dtype != "O" and isinstance(name, str):
+            if control.kind != CORRELATION or control.dtype == "O":
+                continue
+            if isinstance(name, str):
                 raise ClientError("the correlation id of this model is a number, not a text")
+            dtype = numpy.dtype(control.dtype)
+            # Here: later it would fail the call, with the requests of other sequences.
+            if dtype.kind in "iu" and not numpy.iinfo(dtype).min <= name <= numpy.iinfo(dtype).max:
+                raise ClientError("the correlation id of this model is of the type %s, not %d" % (dtype, name))
 
     def controls(self, name: SequenceId, starts: bool, ends: bool, ready: bool = True) -> List[Any]:
         """The tensors of a request that say where it stands."""
@@ -147,17 +186,21 @@ class SequenceInputs:
         shape = [*self._lead, *state.shape]
         if state.file:
             with open(state.file, "rb") as file:
-                # A copy, since an array over bytes cannot be written to.
-                return numpy.frombuffer(file.read(), state.dtype).reshape(shape).copy()
-        return numpy.full(shape, b"", object) if state.dtype == "O" else numpy.zeros(shape, state.dtype)
+                content = file.read()
+            if state.dtype == "O":
+                return self._utils.deserialize_bytes_tensor(content).reshape(shape)
+            expected = numpy.dtype(state.dtype).itemsize * math.prod(shape)
+            if len(content) != expected:
+                raise ValueError("it has %d bytes, and must have %d" % (len(content), expected))
+            # A copy, since an array over bytes cannot be written to.
+            return numpy.frombuffer(content, state.dtype).reshape(shape).copy()
+        return _zeros_like(numpy.empty(shape, state.dtype))
 
     def empty(self, like: SequenceCall) -> Any:
         """The request for a slot that has none: like another one, but with zeros, and controls that say not ready."""
-        import numpy
-
         utils, other = self._utils, like.made.request
         own = [tensor for tensor in other.inputs() if tensor.name() not in self._added]
-        inputs = [utils.Tensor(tensor.name(), numpy.zeros_like(tensor.as_numpy())) for tensor in own]
+        inputs = [utils.Tensor(tensor.name(), _zeros_like(tensor.as_numpy())) for tensor in own]
         inputs += self.controls(0, False, False, ready=False)
         inputs += self.first_states()
         names = other.requested_output_names()
@@ -174,6 +217,6 @@ class SequenceInputs:
         for state in self._about.states:
             output = self._utils.get_output_tensor_by_name(response, state.output)
             if output is not None:
-                sequence.states[state.input] = output.as_numpy()
+                sequence.states[state.input] = _copy_of(output.as_numpy())
                 if state.output not in shown:
                     response._outputs.remove(output)
