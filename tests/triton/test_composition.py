@@ -116,6 +116,15 @@ def test_an_output_that_a_step_leaves_out_is_left_out(server: Server) -> None:
     assert "step 3 (words) gave no output 'BEST' ('best'), which the request needs" in answer.text
 
 
+def test_an_output_that_an_ensemble_does_not_have_is_refused(server: Server) -> None:
+    body = {"inputs": [{"name": "IN", "shape": [1, 4], "datatype": "FP32", "data": [1.0] * 4}]}
+    answer = server.client.post("/v2/models/fan/infer", json={**body, "outputs": [{"name": "triple"}]})
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"error": "there is no output 'triple'; there is TOTAL, double"},
+    )
+
+
 def test_an_error_names_its_step(server: Server) -> None:
     answer = post(server, "pipeline", {"SENTENCE": [["refuse"]]})
     assert answer.status_code == 400

@@ -112,6 +112,11 @@ def test_generate_takes_values_and_gives_values(server: Server) -> None:
     assert json.loads(answer.text.removeprefix("data: "))["TEXT"] == "1 inputs, {}"
 
 
+def test_elements_that_are_no_texts_are_sent_as_their_texts(server: Server) -> None:
+    status, text = generate(server, "various", {"WORD": "object"})
+    assert (status, json.loads(text)["TEXT"]) == (200, "{'a': 5}")
+
+
 @pytest.mark.parametrize(
     ("model", "body", "said"),
     [

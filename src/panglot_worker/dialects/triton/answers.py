@@ -79,6 +79,10 @@ def tensor_of(name: str, array: Any, is_bf16: bool, module: Any) -> Tensor:
         bits = module.bf16_bits(array)
         return Tensor(name, "BF16", bits.shape, memoryview(bits.ravel().view("u1")) if bits.size else b"")
     tensor = outputs.from_array(name, array)
+    if tensor is None and array.dtype == object:
+        # As Triton does: an element that is no text is sent as its text.
+        texts = [item if isinstance(item, bytes) else str(item).encode("utf-8", "replace") for item in array.ravel()]
+        return Tensor(name, "BYTES", array.shape, texts)
     if tensor is None:
         raise EncodeError("%s is an array of %s, for which there is no type" % (name, array.dtype))
     return tensor

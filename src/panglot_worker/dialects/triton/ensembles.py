@@ -59,6 +59,9 @@ class Ensemble:
                 raise ClientError("the input '%s' is %s, not %s" % (name, expected, tensor.datatype))
         request.rows = self.about.check(infer.inputs)
         wanted = {output.name for output in infer.wishes.wanted}
+        given = [output.name for output in self.about.outputs]
+        for name in sorted(wanted.difference(given)):
+            raise ClientError("there is no output '%s'; there is %s" % (name[:80], ", ".join(given)))
         is_alone = infer.wishes.form == GENERATE
         return EnsembleRequest(infer.inputs, wanted, infer.wishes.id, infer.parameters, is_alone)
 

@@ -40,6 +40,8 @@ class TritonPythonModel:
             while not request.is_cancelled():
                 time.sleep(0.01)
             print("cancelled", flush=True)
+        elif word == "object":
+            text = {"a": 5}
         elif word == "bf16":
             given = pb_utils.get_input_tensor_by_name(request, "B")
             tensors = [pb_utils.Tensor("B", given.as_numpy() * 2)]
