@@ -136,6 +136,18 @@ def test_an_idle_sequence_ends(server: Server) -> None:
     assert LOST in send(server, "forgetful", 1, 1).text
 
 
+def test_a_request_that_waits_for_a_place_is_answered_when_its_worker_is_replaced() -> None:
+    """The sequences that have the places go on nowhere: they do not keep the worker, and this request, waiting."""
+    with serving(HERE / "sequences" / "summing") as server, ThreadPoolExecutor(1) as another:
+        for name in range(1, 5):
+            total(server, "summing", name, 1, start=True)
+        fifth = another.submit(total, server, "summing", 5, 5, start=True, end=True)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
+        os.kill(server.process.pid, signal.SIGHUP)
+        assert fifth.result() == 5
+        wait_until(lambda: LOST in send(server, "summing", 1, 0).text)
+
+
 # Called by another model
 
 

@@ -157,6 +157,11 @@ class Sequences:
         for sequence in [sequence for sequence in self.by_name.values() if self._due(sequence) <= now]:
             self._close(self.by_name.pop(sequence.name))
 
+    def close(self) -> None:
+        """Give up all sequences: no more requests come for them."""
+        for name in list(self.by_name):
+            self._close(self.by_name.pop(name))
+
     def next_expiry(self) -> float:
         """When the first sequence is idle for too long; infinity where there is none."""
         return min(map(self._due, self.by_name.values()), default=float("inf"))

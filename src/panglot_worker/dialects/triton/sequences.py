@@ -100,6 +100,10 @@ class SequenceServer:
                         raise self.error
                     if self.runner.broken or (self.stopping and not self.waiting):
                         return self.runner.broken
+                    if self.stopping and self.sequences.by_name:
+                        # Their further requests go to another worker: only their places are of use here.
+                        self.sequences.close()
+                        continue
                     until = self.sequences.next_expiry() - now()
                     self.changed.wait(until if until < threading.TIMEOUT_MAX else None)
                 arrived = list(self.arrived)
