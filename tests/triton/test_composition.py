@@ -302,6 +302,10 @@ def test_responses_of_a_decoupled_model_come_one_after_the_other(server: Server)
     server.wait_log("counter cancelled", after=mark)
 
 
+def test_streams_that_a_script_gives_up_hold_up_no_others(server: Server) -> None:
+    assert bls(server, "impatient") == "token 0"
+
+
 def test_a_script_loads_and_unloads_models_where_the_server_allows_it(folder: Path, server: Server) -> None:
     refused = bls(server, "reload")
     assert "start it with --admin" in refused

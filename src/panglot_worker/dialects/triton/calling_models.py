@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import queue
 from concurrent.futures import Future
-from typing import Any, AsyncIterator, Dict, Iterator
+from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional
 
 from panglot_worker.dialects.triton import answers, reserved
 from panglot_worker.items.calling import CalleeAnswer, OutgoingCalls, Take, seconds_of
@@ -51,7 +53,7 @@ class ModelCaller:
 
     def stream(self, request: Any, timeout: int) -> "ResponseIterator":
         """All responses to a request of the model's own, as they come."""
-        coming: "queue.SimpleQueue[CalleeAnswer]" = queue.SimpleQueue()
+        coming = Arrivals()
         number = self._begin(request, coming.put, True, timeout)
         return ResponseIterator(self, request, coming, number)
 
@@ -108,12 +110,44 @@ class ModelCaller:
         return self._utils.bf16_tensor(tensor.name, numpy.frombuffer(tensor.data, "<u2").reshape(tensor.shape))
 
 
+class Arrivals:
+    """The parts of a stream that have come: put by the thread that reads, and taken by any other."""
+
+    def __init__(self) -> None:
+        self._parts: "queue.SimpleQueue[CalleeAnswer]" = queue.SimpleQueue()
+        self._wake: Optional[Callable[[], Any]] = None
+
+    def put(self, answer: CalleeAnswer) -> None:
+        self._parts.put(answer)
+        wake = self._wake
+        if wake is not None:
+            # The script's event loop may have been closed meanwhile.
+            with contextlib.suppress(RuntimeError):
+                wake()
+
+    def get(self) -> CalleeAnswer:
+        """The next part. Blocks."""
+        return self._parts.get()
+
+    async def get_async(self) -> CalleeAnswer:
+        """The same without blocking the event loop. No thread waits: it would go on when this is cancelled."""
+        arrived = asyncio.Event()
+        # Before the look: a part that comes in between must not be missed.
+        self._wake = functools.partial(asyncio.get_running_loop().call_soon_threadsafe, arrived.set)
+        try:
+            while True:
+                with contextlib.suppress(queue.Empty):
+                    return self._parts.get_nowait()
+                await arrived.wait()
+                arrived.clear()
+        finally:
+            self._wake = None
+
+
 class ResponseIterator:
     """The responses of a decoupled model, for `for` and `async for`. A loop that ends early cancels the call."""
 
-    def __init__(
-        self, caller: ModelCaller, request: Any, coming: "queue.SimpleQueue[CalleeAnswer]", number: int
-    ) -> None:
+    def __init__(self, caller: ModelCaller, request: Any, coming: Arrivals, number: int) -> None:
         self._caller = caller
         self._request = request
         self._coming = coming
@@ -132,11 +166,10 @@ class ResponseIterator:
             self._caller.cancel(self._number)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        loop = asyncio.get_running_loop()
         try:
             is_last = False
             while not is_last:
-                answer = await loop.run_in_executor(None, self._coming.get)
+                answer = await self._coming.get_async()
                 is_last = not answer.more
                 for response in self._responses(answer):
                     yield response

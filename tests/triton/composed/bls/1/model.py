@@ -1,5 +1,6 @@
 """Calls other models, in every way that there is."""
 
+import asyncio
 import threading
 
 import numpy as np
@@ -75,6 +76,25 @@ class TritonPythonModel:
     def early(self, text):
         responses = called("counter", ["TOKEN"], {"N": np.array([2000], np.int32)}).exec(decoupled=True)
         return output(next(iter(responses)), "TOKEN")[0]
+
+    def impatient(self, text):
+        """Gives up streams that send nothing, and then reads one that does."""
+
+        async def first(number):
+            call = called("counter", ["TOKEN"], {"N": np.array([number], np.int32)})
+            async for response in await call.async_exec(decoupled=True):
+                return output(response, "TOKEN")[0]
+            return None
+
+        async def work():
+            for _ in range(40):
+                try:
+                    await asyncio.wait_for(first(99), 0.01)
+                except TimeoutError:
+                    continue
+            return await first(3)
+
+        return asyncio.run(work())
 
     def whole(self, text):
         """A decoupled model that is asked for one response."""

@@ -1,4 +1,4 @@
-"""Sends words one after the other, as a language model does; a negative number: an error in between."""
+"""Sends words one after the other, as a language model does; a negative number: an error in between; 99: nothing."""
 
 import threading
 import time
@@ -16,6 +16,8 @@ class TritonPythonModel:
     def send(self, sender, number):
         if number < 0:
             sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError("not so many")))
+        while number == 99 and not sender.is_cancelled():
+            time.sleep(0.01)
         for index in range(abs(number)):
             if sender.is_cancelled():
                 print("counter cancelled", flush=True)
