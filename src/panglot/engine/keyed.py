@@ -80,6 +80,11 @@ class PoolByKey(Pool):
         else:
             super().on_event(worker, event)
 
+    def on_death(self, worker: Worker) -> None:
+        # First: a call that runs again elsewhere waits for no place any more.
+        self.engine.places.on_event(worker, {"items": [], "since": 0})
+        super().on_death(worker)
+
 
 class DispatcherByKeyAmongFronts(DispatcherAmongFronts, DispatcherByKey):
     """Gives its own workers their calls by key. A front without workers passes on what waits."""
@@ -94,15 +99,15 @@ class PoolByKeyAmongFronts(PoolAmongFronts):
 class KeyedEngine(LocalEngine):
     """Sends all calls with one key to one worker. A successor of this worker has its keys, but remembers nothing."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.places = Places()
-
     pool_kind = PoolByKey
     pool_kind_among_fronts = PoolByKeyAmongFronts
     takes_handed = False
     key_of: KeyOf = staticmethod(no_key)
     """Set by code that knows how requests of the package are written."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.places = Places()
 
     def submit(self, call: Call) -> Fault | None:
         """Submit a call to the worker that has its key; the fault, where the call is refused."""
