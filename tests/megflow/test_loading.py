@@ -241,6 +241,8 @@ def test_nodes_are_finalised_when_the_server_stops(tmp_path: Path) -> None:
 def test_reload_loads_the_graphs_plugins_anew(tmp_path: Path) -> None:
     folder = package(tmp_path / "p")
     with serving(folder, "--reload") as server:
+        # The line of the first start may come after the answer that the server is ready.
+        server.wait_log("worker 0 ready", 20)
         before = len(server.lines)
         worse = PLUGIN.replace("self.out.send(envelope)", "raise ValueError('new')")
         server.change(lambda: (folder / "plugin.py").write_text(worse))

@@ -172,13 +172,16 @@ def test_a_job_that_overruns_its_policy_has_timed_out(server: Server) -> None:
 
 
 def test_the_time_limit_of_a_job_is_no_limit_of_the_requests_beside_it() -> None:
-    with serving("runpod_async", "--workers", "1", "--kill-grace", "0.3", "--no-rerun") as server:
-        beside = on_a_thread(lambda: server.client.post("/runsync", json={"input": {"seconds": 4}}))
-        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
-        job = submitted(server, {"seconds": 60}, policy={"executionTimeout": 500})
+    with serving("runpod_async", "--workers", "1", "--no-rerun") as server:
+        beside = submitted(server, {"seconds": 3600})
+        wait_until(lambda: state(server, beside)["status"] == "IN_PROGRESS")
+        job = submitted(server, {"seconds": 3600}, policy={"executionTimeout": 500})
         assert ended(server, job)["status"] == "TIMED_OUT"
-        assert beside.result().json()["status"] == "COMPLETED"
+        assert state(server, beside)["status"] == "IN_PROGRESS"
+        # The handler has been told to end: it counts the jobs that it runs.
+        assert server.client.post("/runsync", json={"input": {}}).json()["output"]["most"] == 2
         assert server.metric("panglot_worker_restarts_total") == 0
+        server.client.post(f"{HOSTED}/cancel/{beside}").raise_for_status()
 
 
 def test_a_webhook_is_refused_where_the_server_may_call_nobody(server: Server) -> None:

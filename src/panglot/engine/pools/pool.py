@@ -88,7 +88,7 @@ class Pool:
         Raises WireError for a reply that breaks the protocol; its call has been answered by then.
         """
         now, before = self.clock(), len(worker.in_flight)
-        # `run_timeout` counts anew from here, unless the worker runs several calls at once: see `Supervisor._oldest`.
+        # `run_timeout` counts anew from here, unless the worker runs several calls at once: see `time_limits`.
         worker.busy_since = self.counted.last_reply = now
         if replies and (replies[0].rows > 1 or (worker.batched and len(replies) > 1)):
             self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
@@ -347,6 +347,12 @@ class Pool:
         # After the cancellation was sent: until the worker has read it, it ignores the interrupt.
         self.abandoned.look(worker)
 
+    def give_up(self, call: Call, fault: Fault) -> None:
+        """Cancel a running call whose client waits, and give it a fault."""
+        call.state = DONE
+        self.cancel(call)
+        self._conclude(call, fault)
+
     def _worker_of(self, call: Call) -> Worker | None:
         return next((worker for worker in self.workers if call.id in worker.in_flight), None)
 
@@ -377,10 +383,7 @@ class Pool:
                 extra=self.supervisor.log_fields() | {"worker": call.worker},
             )  # fmt: skip
             self.metrics.refused["slow_reader"] += 1
-            call.state = DONE
-            self.cancel(call)
-            self.engine.finished(call)
-            call.fail(after_death.READ_SLOWLY)
+            self.give_up(call, after_death.READ_SLOWLY)
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Decide about each call of a dead worker: it runs again, or is answered now."""
@@ -396,8 +399,9 @@ class Pool:
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
         verdict = after_death.judge(lost, 0 if spared else running, self.settings.rerun)
         # Before `_run_again`, which refuses the call if its kind counts as poison by now.
-        if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
-            self._suspect(lost[0])
+        alone = lost[0] if running == 1 and lost and lost[0].state == RUNNING else None
+        if alone is not None and worker.ended_itself and self.engine.poison.killed(alone):
+            self.engine.found_poison(alone)
         self.metrics.reruns["worker_died"] += verdict.suspected
         for call in verdict.guilty:
             self._conclude(call, after_death.OVERRAN if worker.reason == HUNG else after_death.CRASHED)
@@ -409,11 +413,6 @@ class Pool:
         for call in verdict.guilty:
             self._conclude(call, fault)
         self._run_again(verdict.again)
-
-    def _suspect(self, call: Call) -> None:
-        """Note a call that ran alone when its worker ended itself."""
-        if self.engine.poison.killed(call):
-            self.engine.found_poison(call)
 
     def refuse_poison(self) -> None:
         """Answer the waiting requests that must not run any more."""
@@ -436,13 +435,11 @@ class Pool:
         self.dispatcher.put_back([call for call in calls if faults.get(call) is None])
         for call, fault in faults.items():
             if fault is not None:
-                call.state = DONE
                 self._refuse(call, fault)
 
     def _refuse(self, call: Call, fault: Fault) -> None:
         self.metrics.dropped[fault.code] += 1
-        self.engine.finished(call)
-        call.fail(fault)
+        self._conclude(call, fault)
 
     def _conclude(self, call: Call, fault: Fault) -> None:
         call.state = DONE

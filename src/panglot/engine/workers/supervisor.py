@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from panglot.engine.call import Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.lent_results import PoolMemory
-from panglot.engine.pools import after_death
+from panglot.engine.pools import after_death, time_limits
 from panglot.engine.processes import launching
 from panglot.engine.processes.launcher import MachineLost
 from panglot.engine.workers import obituary
@@ -263,18 +263,24 @@ class Supervisor:
         self.reloads.next()
 
     def tick(self, now: float) -> None:
-        """Kill workers that run or load for too long; replace those that have grown or served enough."""
+        """End what runs or loads for too long; replace workers that have grown or served enough."""
         self.pool.cancel_slow_streams(now)
         # A copy: `replace` adds workers.
         for worker in list(self.workers):
             if worker.stream_pause.call is not None:
                 # The script is not to blame: it waits for a client.
                 worker.busy_since = now
+            for call in time_limits.late_jobs(worker, now):
+                self.pool.give_up(call, after_death.OVERRAN)
             if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
                 worker.kill_hung(
                     f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})"
                 )
-            elif worker.in_flight and worker.state in (READY, RETIRING) and (limit := self._overrun(worker, now)):
+            elif (
+                worker.in_flight
+                and worker.state in (READY, RETIRING)
+                and (limit := time_limits.overrun(worker, self.settings, now))
+            ):
                 worker.kill_hung(f"was killed: one call ran longer than {limit:g} s")
             elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
                 # It has answered all its calls and does not end: something of the script keeps it.
@@ -288,17 +294,6 @@ class Supervisor:
                     self.replace(worker, why)
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
-
-    def _overrun(self, worker: Worker, now: float) -> float:
-        """The limit that a call of a worker has passed, and the grace with it; 0: none has."""
-        # A job may have a limit of its own, which says nothing about the calls beside and behind it.
-        begun = list(itertools.islice(worker.in_flight.values(), max(1, worker.begun)))
-        limits = [call.run_limit or self.settings.effective_run_timeout for call in begun]
-        if worker.slots > 1:
-            runs = zip((call.dispatched for call in begun), limits, strict=True)
-        else:
-            runs = zip((worker.busy_since,), (max(limits),), strict=True)
-        return max((limit for since, limit in runs if now - since > limit + self.settings.kill_grace), default=0.0)
 
     # Deaths
 
