@@ -288,6 +288,7 @@ def test_errors_of_calls_are_responses(server: Server) -> None:
     assert bls(server, "error", "refuse") == "no such text 3"
     assert bls(server, "missing") == "Failed for execute the inference request. Model 'nowhere' is not ready. 2"
     assert bls(server, "wrong") == "there is no input 'OTHER'; there is TEXT"
+    assert bls(server, "doubled") == "the input 'TEXT' is there twice 3|the input 'N' is there twice 3"
     assert "not answered in time" in bls(server, "timeout")
     assert bls(server, "ready") == "True False"
     assert "answers in parts" in bls(server, "whole")

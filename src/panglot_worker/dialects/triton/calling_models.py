@@ -10,16 +10,19 @@ from concurrent.futures import Future
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional
 
 from panglot_worker.dialects.triton import answers, reserved
+from panglot_worker.errors import ClientError
 from panglot_worker.items.calling import CalleeAnswer, OutgoingCalls, Take, seconds_of
 from panglot_worker.line.port import Port
 from panglot_worker.tensors import messages
-from panglot_worker.tensors.infer import GRPC, Infer, WantedOutput, Wishes
+from panglot_worker.tensors.infer import GRPC, Infer, WantedOutput, Wishes, gathered
 from panglot_worker.tensors.tensors import Tensor
 
 NOT_READY = "Failed for execute the inference request. Model '%s' is not ready."
 CODES = {400: 3, 404: 2, 413: 3, 501: 5, 503: 4}
 """The codes of a TritonError by the status of an answer; any other is an internal error."""
 INTERNAL = 1
+NEVER_SENT = 0
+"""The number of a call that was refused here: no other call has it."""
 NAMED = {name: code for code, name in answers.CODES.items()}
 
 
@@ -83,7 +86,11 @@ class ModelCaller:
         named = str(version) if version > 0 else ""
         wanted = tuple(WantedOutput(name) for name in request.requested_output_names())
         wishes = Wishes(GRPC, request.model_name(), named, request.request_id(), wanted)
-        inputs = {tensor.name(): self._tensor(tensor) for tensor in request.inputs()}
+        try:
+            inputs = gathered([self._tensor(tensor) for tensor in request.inputs()])
+        except ClientError as error:
+            take(CalleeAnswer(400, message=str(error)))
+            return NEVER_SENT
         body = messages.request(Infer(wishes, inputs, _parameters(request)))
         return self._calls.begin(request.model_name(), named, body, take, streams, seconds_of(timeout))
 

@@ -63,6 +63,15 @@ class TritonPythonModel:
     def wrong(self, text):
         return called("letters", ["COUNTS"], {"OTHER": text}).exec().error().message()
 
+    def doubled(self, text):
+        """An input that is there twice, for a model that answers once and for a decoupled one."""
+        tensors = [pb_utils.Tensor("TEXT", text) for _ in range(2)]
+        once = pb_utils.InferenceRequest(model_name="letters", requested_output_names=["COUNTS"], inputs=tensors)
+        numbers = [pb_utils.Tensor("N", np.array([1], np.int32)) for _ in range(2)]
+        parts = pb_utils.InferenceRequest(model_name="counter", requested_output_names=["TOKEN"], inputs=numbers)
+        errors = [once.exec().error(), *(part.error() for part in parts.exec(decoupled=True))]
+        return "|".join(f"{error.message()} {error.code()}" for error in errors)
+
     def ready(self, text):
         return f"{pb_utils.is_model_ready('letters')} {pb_utils.is_model_ready('letters', '7')}"
 
