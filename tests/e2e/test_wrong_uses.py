@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -68,6 +69,28 @@ def test_an_empty_folder_is_told_what_each_dialect_looks_for() -> None:
     assert named == sorted(dialects.known())
     assert max(map(len, rows)) <= 80
     assert last == "(fix: panglot new text DIR writes a package to start from)"
+
+
+@pytest.mark.parametrize(
+    ("names", "problem", "fix"),
+    [
+        (("a",), "there is no package in this folder, but one in its folder a", "(fix: panglot serve {folder}/a)"),
+        (
+            ("a", "b"),
+            "this folder is no package itself; its folders are: a, b",
+            "(fix: panglot serve --models {folder} serves all of them, panglot serve {folder}/a one)",
+        ),
+    ],
+)
+def test_a_folder_of_packages_is_no_package(names: tuple[str, ...], problem: str, fix: str, tmp_path: Path) -> None:
+    """One is laid out as Triton's repositories are: the script is in a folder for the version."""
+    repository = PACKAGES / "triton_add_sub"
+    for name in names:
+        shutil.copytree(repository if name == "a" else PACKAGES / "function", tmp_path / name)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("nothing to serve")
+    done = panglot("serve", str(tmp_path), "--port", "0")
+    assert (done.returncode, problem in done.stderr, fix.format(folder=tmp_path) in done.stderr) == (3, True, True)
 
 
 def test_a_script_that_may_not_be_read_is_one_line(tmp_path: Path) -> None:

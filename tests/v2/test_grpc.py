@@ -6,6 +6,7 @@ import signal
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -267,16 +268,25 @@ def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Se
 
 def test_an_answer_in_parts_goes_on_when_its_client_reads_again(tmp_path: Path) -> None:
     """It is larger than what may wait: the worker stands still until then."""
+    made = tmp_path / "made"
     (tmp_path / "flood.py").write_text(
-        "def predict(request):\n    for _ in range(request['n'][0]):\n        yield {'x': 'x' * 500_000}\n"
+        f"def predict(request):\n    for _ in range(int(request['n'][0])):\n        with open({str(made)!r}, 'a') as file:\n"
+        "            file.write('.')\n        yield {'x': 'x' * 500_000}\n"
     )
+
+    def stands_still() -> bool:
+        before = made.stat().st_size
+        time.sleep(0.5)
+        return made.stat().st_size == before
+
     with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
         rpc = Rpc(server)
         call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
-        answers = call(iter([rpc.tensors("flood", n=[100]).SerializeToString()]), timeout=60)
+        answers = call(iter([rpc.tensors("flood", n=[300]).SerializeToString()]), timeout=60)
         next(answers)
-        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 400_000)
-        assert sum(len(answer) > 500_000 for answer in answers) == 99
+        wait_until(stands_still)
+        assert made.stat().st_size < 300
+        assert sum(len(answer) > 500_000 for answer in answers) == 299
         rpc.close()
 
 

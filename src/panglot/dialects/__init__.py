@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
+import itertools
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.dialects.base import Dialect, from_module
 from panglot.errors import StartError
+from panglot.packages.model_folder import ModelFolder
 from panglot.packages.package import Package
 from panglot.packages.source import unreadable
 from panglot.settings import Settings, resolving, suggestion, table_of
@@ -28,6 +31,8 @@ GROUP = "panglot.dialects"
 HERE = Path(__file__).parent
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 """Endings of files that are unpacked. A dialect may add others, by `ARCHIVES` of its detector."""
+MOST_LOOKED_INTO = 50
+"""How many folders of a folder that is no package are searched for packages."""
 
 
 @functools.cache
@@ -250,3 +255,17 @@ def looks_for() -> str:
     under = " " * (wide + 4)
     rows = (textwrap.fill(f"  {name:{wide}}  {text}", 78, subsequent_indent=under) for name, text in texts.items())
     return "\n".join(rows)
+
+
+def folders_of_packages(folder: Path) -> list[str]:
+    """The names of the folders in it that hold packages, or versions of one; for the message about one without any."""
+    others = [dialect for dialect in known().values() if dialect.name != fallback().name]
+    names = []
+    models = ModelFolder(folder)
+    for name in itertools.islice(models.names(), MOST_LOOKED_INTO):
+        paths = [folder / name, *(version.path for version in models.versions(name))]
+        # A package that cannot be served is no reason to say nothing of the others.
+        with contextlib.suppress(StartError):
+            if any((path / "model.py").is_file() or _recognised(others, path, {}) for path in paths):
+                names.append(name)
+    return names

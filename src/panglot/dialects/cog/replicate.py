@@ -68,6 +68,7 @@ async def show(model: Model, request: Request) -> Response:
 
 
 async def cancel(model: Model, request: Request) -> Response:
+    """Cancel a prediction, and answer what it is now."""
     jobs = pages.own_jobs(model, request)
     state = await pages.find(jobs, request.path_params["id"])
     cancelled = await jobs.cancel(state.job.id) if state is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from panglot.dialects import archive_endings, looks_for
+from panglot.dialects import archive_endings, folders_of_packages, looks_for
 from panglot.dialects.plain import openai_functions
 from panglot.dialects.plain.request_use import uses_requests
 from panglot.dialects.plain.routes import PREDICT, Route
@@ -84,6 +84,21 @@ def methods_of_model(tree: ast.Module) -> list[ast.stmt]:
     return models[0].body if models else []
 
 
+def _of_others(folder: Path, inside: list[str]) -> StartError:
+    """The error for a folder that is no package, and whose folders of these names are."""
+    here, first = near(str(folder)), near(str(folder / inside[0]))
+    if len(inside) == 1:
+        problem, fix = (
+            f"there is no package in this folder, but one in its folder {inside[0]}",
+            f"panglot serve {first}",
+        )
+    else:
+        names = ", ".join(inside[:5]) + (" and others" if len(inside) > 5 else "")
+        problem = f"this folder is no package itself; its folders are: {names}"
+        fix = f"panglot serve --models {here} serves all of them, panglot serve {first} one"
+    return StartError(problem, file=str(folder), fix=fix)
+
+
 def _script_in(folder: Path) -> Path:
     """The script of a folder: model.py, or the only one that has a predict."""
     if (folder / "model.py").is_file():
@@ -94,6 +109,8 @@ def _script_in(folder: Path) -> Path:
         if archive is not None:
             problem = f"there is no script in this folder, but an archive, {archive.name}"
             raise StartError(problem, file=str(folder), fix=f"panglot serve {near(str(archive))}")
+        if inside := folders_of_packages(folder):
+            raise _of_others(folder, inside)
         raise StartError(
             f"there is nothing to serve in this folder. What is looked for:\n{looks_for()}\n",
             file=str(folder),

@@ -53,13 +53,13 @@ class Signature:
 
         Inputs that the method does not have are dropped.
         """
-        found: Dict[str, Any] = {}
+        values: Dict[str, Any] = {}
         problems: List[BadValue] = []
         for parameter in self.parameters:
-            found[parameter.name] = _read(parameter, given, problems)
+            values[parameter.name] = _read(parameter, given, problems)
         if problems:
             raise BadInput([problem.described() for problem in problems])
-        return found
+        return values
 
 
 def _read(parameter: Parameter, given: Dict[str, Any], problems: List[BadValue]) -> Any:
