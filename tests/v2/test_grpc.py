@@ -271,7 +271,8 @@ def test_an_answer_in_parts_goes_on_when_its_client_reads_again(tmp_path: Path) 
     made = tmp_path / "made"
     (tmp_path / "flood.py").write_text(
         "def predict(request):\n    for _ in range(int(request['n'][0])):\n"
-        f"        with open({str(made)!r}, 'a') as file:\n            file.write('.')\n        yield {'x': 'x' * 500_000}\n"
+        f"        with open({str(made)!r}, 'a') as file:\n            file.write('.')\n"
+        "        yield {'x': 'x' * 500_000}\n"
     )
 
     def stands_still() -> bool:
