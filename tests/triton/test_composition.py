@@ -307,6 +307,19 @@ def test_streams_that_a_script_gives_up_hold_up_no_others(server: Server) -> Non
     assert bls(server, "impatient") == "token 0"
 
 
+def test_a_model_that_calls_others_while_the_server_stops_gets_an_error(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "letters", tmp_path / "letters")
+    shutil.copytree(folder / "bls", tmp_path / "bls")
+    script = tmp_path / "bls" / "1" / "model.py"
+    text = "np.array([['a']], object)"
+    script.write_text(
+        f"{script.read_text()}\n    def finalize(self):\n        print('the end:', self.error({text}), flush=True)\n"
+    )
+    with serving(all_of(tmp_path)) as server:
+        server.stop()
+        assert "the end: the server is stopping" in server.log
+
+
 def test_a_script_loads_and_unloads_models_where_the_server_allows_it(folder: Path, server: Server) -> None:
     refused = bls(server, "reload")
     assert "start it with --admin" in refused

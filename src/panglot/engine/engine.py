@@ -71,8 +71,7 @@ class LocalEngine:
         self.description: dict[str, Any] = {}
         self.ready = asyncio.Event()
         self.failed: LoadError | None = None
-        self.draining = False
-        self.closed = False
+        self.draining = self.closed = False
         """Whether the engine takes no more calls, and only finishes the calls that it has."""
         self.live: set[Call] = set()
         self._ids = itertools.count(1)
@@ -207,6 +206,8 @@ class LocalEngine:
         """End the workers, which have some seconds to end by themselves, and give back the shared memory."""
         if self._ticker is not None:
             self._ticker.cancel()
+        # Models that call others while they end get an answer: no worker would give one.
+        self.closed = True
         self.made_calls.close()
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
         # After the workers have ended: until then a reply may name a buffer in this memory.
