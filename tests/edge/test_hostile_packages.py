@@ -127,6 +127,7 @@ def inspected(path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_looking_at_a_package_costs_little_and_ends_in_a_sentence(shape: str, tmp_path: Path) -> None:
+    assert SAID.keys() <= SHAPES.keys()
     SHAPES[shape](tmp_path)
     said = inspected(tmp_path)
     assert said.returncode in (0, 3), said.stderr

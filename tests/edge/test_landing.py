@@ -166,12 +166,17 @@ def test_a_slow_reader_gets_its_own_answer(server: Server) -> None:
     body = random.Random(3).randbytes(8_000_000)
     # The server lends memory for answers once it has seen that they are large.
     assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
+
+    def in_progress() -> float:
+        return server.metric("panglot_requests_in_progress")
+
     with Wire(server, patience=30) as slow:
         slow.send(ask(body, "x/echo"))
-        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 0 and not in_progress())
         for number in range(8):
             other = random.Random(number).randbytes(6_000_000)
             assert server.client.post("/predict", content=other, headers={"content-type": "x/echo"}).content == other
+        assert server.metric("panglot_request_memory_bytes") > 0, "all of it is on its way: nothing waited"
         assert slow.reply().body == body
 
 

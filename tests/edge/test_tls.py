@@ -72,8 +72,12 @@ def test_requests_are_served(server: Server, trusting: ssl.SSLContext) -> None:
         assert client.wait_closed()
 
 
-def test_a_slow_reader_of_the_last_answer_gets_it_whole(server: Server, trusting: ssl.SSLContext) -> None:
-    with Wire(server, tls=trusting, receive_buffer=65536) as client:
+def test_a_slow_reader_of_the_last_answer_gets_it_whole(certificate: tuple[str, str], trusting: ssl.SSLContext) -> None:
+    cert, key = certificate
+    with (
+        serving("edge_big", "--tls-cert", cert, "--tls-key", key) as server,
+        Wire(server, tls=trusting, receive_buffer=65536) as client,
+    ):
         client.send(ask(12_000_000, "Connection: close"))
         client.read_slowly(2 * LINGER)
         assert server.metric("panglot_request_memory_bytes") > 0, "all of it is on its way: nothing could be lost"

@@ -90,17 +90,22 @@ def test_a_server_that_cannot_be_reached_for_a_while(browser: Browser) -> None:
         browser.open(f"{server.url}/jobs")
         browser.wait("document.body.innerText.includes('No jobs yet')")
         offline(browser, True)
-        browser.wait("document.body.innerText.includes('This page goes on when it is back')")
-        offline(browser, False)
+        try:
+            browser.wait("document.body.innerText.includes('This page goes on when it is back')")
+        finally:
+            offline(browser, False)
         browser.wait("!document.body.innerText.includes('This page goes on when it is back')")
         browser.open("about:blank")
         browser.speak("zh-CN")
-        visit(browser, server.url)
-        offline(browser, True)
-        shown = run(browser)
-        browser.wait(f"{STATE} === '连接不上服务器'")
-        offline(browser, False)
-        browser.speak("en-US")
+        try:
+            visit(browser, server.url)
+            offline(browser, True)
+            shown = run(browser)
+            browser.wait(f"{STATE} === '连接不上服务器'")
+        finally:
+            # The tests that follow use the same browser.
+            offline(browser, False)
+            browser.speak("en-US")
         assert "连接不上服务器" in shown
         assert "fetch" not in shown, "the browser's own words are not the user's"
         put(browser, "form.request textarea", json.dumps({"b": 2}))

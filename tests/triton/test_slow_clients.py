@@ -93,10 +93,13 @@ def test_a_model_that_forwards_a_stream_waits_too_and_so_does_the_one_behind_it(
 
 
 def test_an_ensemble_that_waits_for_a_client_answers_others(server: Server) -> None:
+    before, until = cut_off(server), time.monotonic() + 3
     with begin(server, "thread", ENDLESS, "staged"):
-        for _ in range(5):
+        # Long enough that the stream stands still, and that a client which holds up others would have lost it.
+        while time.monotonic() < until:
             answer = server.client.post("/v2/models/staged/generate", json={"HOW": "thread", "COUNT": 1})
             assert answer.json()["PART"].startswith("0 x")
+    assert cut_off(server) == before
 
 
 @pytest.mark.parametrize("model", ["forwarding", "staged"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import struct
@@ -277,18 +278,16 @@ def test_an_answer_in_parts_goes_on_when_its_client_reads_again(tmp_path: Path) 
 
     def stands_still() -> bool:
         before = made.stat().st_size
-        time.sleep(0.5)
+        time.sleep(1)
         return made.stat().st_size == before
 
-    with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
-        rpc = Rpc(server)
+    with serving(tmp_path / "flood.py", "--grpc-port", "0") as server, contextlib.closing(Rpc(server)) as rpc:
         call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
         answers = call(iter([rpc.tensors("flood", n=[300]).SerializeToString()]), timeout=60)
         next(answers)
         wait_until(stands_still)
         assert made.stat().st_size < 300
         assert sum(len(answer) > 500_000 for answer in answers) == 299
-        rpc.close()
 
 
 def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off_when_others_wait(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def switching_often() -> Any:
 
 
 @pytest.mark.usefixtures("switching_often")
-def test_lines_that_two_threads_begin_are_told_whole() -> None:
+def test_no_text_of_several_threads_is_lost() -> None:
     told: list[str] = []
     events = LogEvents(lambda event: told.append(event[1]["data"]))
 
@@ -62,10 +62,11 @@ def test_lines_that_two_threads_begin_are_told_whole() -> None:
             events.heard("stdout", "ab")
             events.heard("stdout", "\n")
 
-    threads = [threading.Thread(target=write) for _ in range(3)]
+    threads = [threading.Thread(target=write, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
+        assert not thread.is_alive()
     events.end()
     assert len("".join(told)) == 3 * 200_000 * 3
