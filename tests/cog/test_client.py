@@ -14,6 +14,15 @@ from support.server import serving
 CLIENT = Path(__file__).with_name("clients") / "replicate_client.py"
 
 
+def test_odd_notes_about_a_file_are_refused() -> None:
+    with serving("cog_ops", "--workers", "1") as server:
+        for metadata in ("[" * 5_000, '{"a":' * 300 + "1" + "}" * 300, "[]", "no JSON"):
+            answer = server.client.post("/v1/files", files={"content": b"abc"}, data={"metadata": metadata})
+            assert (answer.status_code, "metadata" in answer.text) == (400, True)
+        assert server.client.post("/v1/files", files={"content": b"abc"}, data={"metadata": '{"a": 1}'}).is_success
+    assert "Traceback" not in server.log
+
+
 @pytest.mark.document("cog.17")
 @pytest.mark.rest("installs Replicate's client")
 @pytest.mark.timeout(900)

@@ -101,6 +101,11 @@ def test_a_value_of_another_type_is_refused_with_the_name_of_its_input(server: S
     assert message in problem["msg"]
 
 
+def test_a_list_of_wrong_items_is_refused_for_the_first_of_them(server: Server) -> None:
+    answer = server.client.post("/predictions", json={"input": {"prompt": "hi", "names": [{}] * 100_000}})
+    assert (answer.status_code, len(answer.json()["detail"])) == (422, 100)
+
+
 @pytest.mark.document("cog.11")
 def test_a_value_that_no_member_of_a_union_takes_is_refused_by_each(server: Server) -> None:
     answer = server.client.post("/predictions", json={"input": {"prompt": "hi", "either": "x", "number": []}})

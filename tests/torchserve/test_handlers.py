@@ -153,6 +153,15 @@ def test_parts_of_an_answer_are_sent_while_the_handler_runs(echo: Server) -> Non
         assert "".join(answer.iter_text()) == "part 0;part 1;part 2;end"
 
 
+def test_what_a_handler_sends_behind_a_failed_part_is_in_no_other_answer(echo: Server) -> None:
+    """A client that prefers to be told of the failure keeps its connection, on which the next answer follows."""
+    told = echo.client.post(ECHO, json={"act": "fail and go on"}, headers={"prefer": "error-in-stream"})
+    assert told.headers["preference-applied"] == "error-in-stream"
+    assert told.text.startswith("data: part\n\n\n\nevent: error\n")
+    assert echo.client.post(ECHO, json=1).json() == {"body": ["int", 1]}
+    assert echo.client.post(ECHO, json=2).json() == {"body": ["int", 2]}
+
+
 @pytest.mark.document("torchserve.09")
 def test_measurements_of_the_handler_are_metrics(echo: Server) -> None:
     act(echo, "measure")

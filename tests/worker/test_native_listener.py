@@ -70,3 +70,13 @@ def test_no_text_of_several_threads_is_lost() -> None:
         assert not thread.is_alive()
     events.end()
     assert len("".join(told)) == 3 * 200_000 * 3
+
+
+def test_nothing_is_told_after_the_end() -> None:
+    """The answer has ended by then, and a thread that still reads would tell more of it."""
+    told: list[str] = []
+    events = LogEvents(lambda event: told.append(event[1]["data"]))
+    events.heard("stdout", "whole\nhalf")
+    events.end()
+    events.heard("stdout", "late\n")
+    assert told == ["whole\n", "half"]

@@ -263,9 +263,9 @@ def folders_of_packages(folder: Path) -> list[str]:
     names = []
     models = ModelFolder(folder)
     for name in itertools.islice(models.names(), MOST_LOOKED_INTO):
-        paths = [folder / name, *(version.path for version in models.versions(name))]
-        # A package that cannot be served is no reason to say nothing of the others.
-        with contextlib.suppress(StartError):
+        # A package that cannot be served or read is no reason to say nothing of the others.
+        with contextlib.suppress(StartError, OSError):
+            paths = [folder / name, *(version.path for version in models.versions(name))]
             if any((path / "model.py").is_file() or _recognised(others, path, {}) for path in paths):
                 names.append(name)
     return names

@@ -46,20 +46,21 @@ class DispatcherByKey(Dispatcher):
         background.look(self.workers, now)
         if background.queue.length:
             # Jobs have keys too: they get what requests leave free in their own workers.
-            self._send(background.queue.waiting()[: background.more()], background.queue, now)
+            self._send(background.queue.waiting(), background.queue, now, background.more())
             self._pump_at(now + background.PAUSE, now)
         elif not background.running:
             self.background = None
 
-    def _send(self, calls: list[Call], queue: Queue, now: float) -> None:
-        """Send calls that wait in a queue to the workers with their keys, as far as these have free slots."""
+    def _send(self, calls: list[Call], queue: Queue, now: float, most: int | None = None) -> None:
+        """Send calls that wait in a queue, `most` of them, to the workers with their keys that have free slots."""
         waiting: dict[str, list[Call]] = {}
         for call in calls:
             waiting.setdefault(call.lane, []).append(call)
         lend = self.lending.lend if self.lending.size else None
         for worker in self.workers:
-            own = waiting.get(str(worker.index), [])[: max(0, worker.free_slots(now))]
+            own = waiting.get(str(worker.index), [])[: max(0, worker.free_slots(now))][:most]
             if own:
+                most = None if most is None else most - len(own)
                 del waiting[str(worker.index)]
                 worker.run(own, now, not worker.batched, lend)
                 for call in own:
@@ -121,7 +122,8 @@ class KeyedEngine(LocalEngine):
             # restart.
             call.lane = str(zlib.crc32(key.encode("utf-8", "replace")) % workers)
         fault = super().submit(call)
-        self.places.called(call)
+        if fault is None:
+            self.places.called(call)
         return fault
 
     def scale(self, count: WorkerCount) -> None:

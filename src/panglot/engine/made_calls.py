@@ -92,7 +92,7 @@ class CallForOthers(Call):
 class MadeCall(CallForOthers):
     """A call that a worker makes."""
 
-    __slots__ = ("call_number", "is_native", "owner", "streams", "untaken", "worker_calling")
+    __slots__ = ("call_number", "is_native", "largest_part", "owner", "streams", "untaken", "worker_calling")
 
     def __init__(self, owner: MadeCalls, worker: Worker, number: int, callee: Callee, parents: list[Call]) -> None:
         memory = owner.memory if owner.memory is callee.engine.bodies else None
@@ -104,6 +104,7 @@ class MadeCall(CallForOthers):
         """Whether it is made, and answered, as a client of the callee's platform would."""
         self.streams = False
         """Whether the answer may come in parts; the worker then tells how many bytes of them it has taken."""
+        self.largest_part = 0
         self.untaken = 0
         """Bytes of the stream that the worker has not taken yet."""
         self.arrived = owner.clock()
@@ -289,6 +290,7 @@ class MadeCalls:
         """Count the untaken bytes of a stream. While they are too many, the model that sends the stream waits."""
         before = call.untaken > WINDOW
         call.untaken += more
+        call.largest_part = max(call.largest_part, more)
         if before != (call.untaken > WINDOW):
             call.callee.engine.pause_stream(call, not before)
 
@@ -334,7 +336,7 @@ class MadeCalls:
         if not more:
             self._forget(call)
             call.callee.on_answer(status, self.clock() - call.arrived)
-        elif call.untaken > MOST_UNTAKEN + PARTS_AHEAD * len(body):
+        elif call.untaken > MOST_UNTAKEN + PARTS_AHEAD * max(call.largest_part, len(body)):
             call.callee.engine.metrics.refused["stream_backlog"] += 1
             call.callee.engine.cancel(call)
             call.fail(UNTAKEN)

@@ -27,8 +27,8 @@ class Places:
         """The id of the last call that no model of this front has made."""
         self._last: WeakKeyDictionary[LocalEngine, int] = WeakKeyDictionary()
         """The id of the last call, by the engine whose worker has made it."""
-        self._holders: dict[int, set[LocalEngine | None]] = {}
-        """Who may have the places of a worker, by its index. The calls that wait there refer to this set."""
+        self._holders: WeakKeyDictionary[Worker, set[LocalEngine | None]] = WeakKeyDictionary()
+        """Who may have the places of a worker. The calls that wait there refer to this set."""
 
     def called(self, call: Call) -> None:
         """Note who has made a call that was just submitted."""
@@ -40,7 +40,7 @@ class Places:
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
         """Note which calls wait for a place, and refuse those that would wait for ever."""
         held, since = set(event["items"]), event["since"]
-        holders = self._holders.setdefault(worker.index, set())
+        holders = self._holders.setdefault(worker, set())
         holders.clear()
         # Ids grow: whoever has a place has called since then.
         holders.update(engine for engine, last in self._last.items() if last >= since)
@@ -51,7 +51,7 @@ class Places:
             if call.id not in held:
                 call.held_by = None
                 call.owner.held.pop(call, None)
-        new = [call for call in calls if call.id in held and call.held_by is None]
+        new = [call for call in calls if call.id in held and call.held_by is None and call.state == RUNNING]
         for call in new:
             call.held_by = holders
             call.owner.held[call] = None

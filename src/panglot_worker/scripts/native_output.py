@@ -98,8 +98,10 @@ class NativeOutput:
 
     def drain(self) -> None:
         """Read all output so far. Called by a listener, it does nothing."""
+        # The same one at the end: a fork in between gives the child another.
+        lock = self._lock
         # A signal handler that prints may hold a lock already, for which the thread waits that reads here.
-        if not self._lock.acquire(timeout=PATIENCE):
+        if not lock.acquire(timeout=PATIENCE):
             return
         try:
             # The lock is reentrant: a listener that prints comes back here.
@@ -111,7 +113,7 @@ class NativeOutput:
                 finally:
                     self._drains = False
         finally:
-            self._lock.release()
+            lock.release()
 
     def _drain(self, source: Source) -> None:
         while True:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 from ts.handler_utils.utils import send_intermediate_predict_response
 from ts.metrics.dimension import Dimension
@@ -58,6 +59,13 @@ class EchoHandler:
                     parts, context.request_ids, "Intermediate Prediction success", 200, context
                 )
             return "end"
+        if act == "fail and go on":
+            context.set_response_content_type(index, "text/event-stream")
+            for status in (200, 500, 500, 500):
+                context.set_response_status(status, "", index)
+                send_intermediate_predict_response(["data: part\n\n"], context.request_ids, "", status, context)
+                time.sleep(0.1)
+            return "data: end\n\n"
         if act == "sequence":
             return context.get_sequence_id(index)
         if act == "headers":

@@ -360,6 +360,9 @@ class Exchange(Call):
         To a client that wants to be told, it is complete with the fault as its last part.
         """
         transport = self.connection.transport
+        if self.state == RUNNING:
+            # The script may send more, which must not get into the next answer on this connection.
+            self.model.engine.cancel(self)
         if self.error_form:
             part = stream_errors.error_part(self.error_form, fault, self.request_id)
             transport.write(self._chunk(part) + b"0\r\n\r\n")

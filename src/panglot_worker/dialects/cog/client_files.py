@@ -6,7 +6,6 @@ The address is a data URL: so nothing is stored, and nobody else can fetch the f
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any, Dict, Tuple
 
 from panglot_worker.bodies import codec
@@ -26,8 +25,8 @@ def read(request: Request, limits: Any) -> Sent:
     if not isinstance(file, codec.File):
         raise ClientError("the body is a form with a file in the field %s" % FIELD)
     try:
-        metadata = json.loads(form.get(METADATA) or "{}")
-    except (TypeError, ValueError):
+        metadata = codec.decode(codec.JSON, str(form.get(METADATA) or "{}").encode(), limits)
+    except ClientError:
         metadata = None
     if not isinstance(metadata, dict):
         raise ClientError("the field %s is a JSON object" % METADATA)

@@ -18,10 +18,14 @@ class LogEvents:
         self._lock = threading.RLock()
         self._begun: Dict[str, str] = {}
         """The line of each stream that is not complete."""
+        self._ended = False
 
     def heard(self, source: str, text: str) -> None:
         """Take what was printed on a stream, on the thread that prints it or that reads it."""
         with self._lock:
+            # A thread that reads or prints may come late: nothing may follow the end of the answer.
+            if self._ended:
+                return
             lines = (self._begun.pop(source, "") + text).splitlines(True)
             if lines and not lines[-1].endswith(("\n", "\r")):
                 self._begun[source] = lines.pop()
@@ -29,7 +33,8 @@ class LogEvents:
                 self._tell(("log", {"source": source, "data": line}))
 
     def end(self) -> None:
-        """Tell the lines that were never completed."""
-        begun, self._begun = self._begun, {}
-        for source, text in begun.items():
-            self._tell(("log", {"source": source, "data": text}))
+        """Tell the lines that were never completed, and nothing more from now on."""
+        with self._lock:
+            self._ended = True
+            for source, text in self._begun.items():
+                self._tell(("log", {"source": source, "data": text}))

@@ -17,6 +17,10 @@ LOCAL = "local"
 ALIKE = {"str": str, "secret": str, "bool": bool, "int": int, "float": float, "dict": dict, "list": list}
 
 
+MOST_PROBLEMS = 100
+"""How many wrong items of a list are told: its other items are not looked at."""
+
+
 class BadValue(Exception):
     """Why an input does not take a value: the message and the type of pydantic, and the values in the message."""
 
@@ -78,7 +82,12 @@ def _list(value: Any, kind: Kind, field: Any, place: Tuple[Any, ...], problems: 
         return _wrong(BadValue("value is not a valid list", "type_error.list"), place, problems)
     if is_right(value, kind) and allows_all(field):
         return value
-    return [read(each, kind, field, (*place, index), problems) for index, each in enumerate(value)]
+    found, most = [], len(problems) + MOST_PROBLEMS
+    for index, each in enumerate(value):
+        found.append(read(each, kind, field, (*place, index), problems))
+        if len(problems) >= most:
+            break
+    return found
 
 
 def _one_of(value: Any, kind: Kind, field: Any, place: Tuple[Any, ...], problems: List[BadValue]) -> Any:
