@@ -82,12 +82,12 @@ def _list(value: Any, kind: Kind, field: Any, place: Tuple[Any, ...], problems: 
         return _wrong(BadValue("value is not a valid list", "type_error.list"), place, problems)
     if is_right(value, kind) and allows_all(field):
         return value
-    found, most = [], len(problems) + MOST_PROBLEMS
+    items, most = [], len(problems) + MOST_PROBLEMS
     for index, each in enumerate(value):
-        found.append(read(each, kind, field, (*place, index), problems))
+        items.append(read(each, kind, field, (*place, index), problems))
         if len(problems) >= most:
             break
-    return found
+    return items
 
 
 def _one_of(value: Any, kind: Kind, field: Any, place: Tuple[Any, ...], problems: List[BadValue]) -> Any:
