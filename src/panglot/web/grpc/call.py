@@ -117,7 +117,9 @@ class RpcCall(Call):
         metrics.requests[name, status] += 1
         metrics.latency[name].add(total)
         front.recent.append((time.time(), self.request_id, name, status, total, self.queued_us, times, self.model.name))
-        self.release()
+        # The engine has released the body of most calls.
+        if self.size or self.buffer is not None or self.counted_for is not None:
+            self.release()
         for observe in front.observers:
             observe(self, status, times, total)
 

@@ -147,7 +147,8 @@ class ReceivedMessage:
 
     def release(self) -> None:
         """Give its memory and its quota back, unless a call owns them now. May be called again."""
-        self.release_quota()
+        if self._counted:
+            self.release_quota()
         self._view = b""
         if self._buffer is not None:
             self._buffer.release()

@@ -73,6 +73,8 @@ class Calls:
         self.now = self.idle_since = time.monotonic()
         """The time of the last read; and since when there has been no call, or none but public ones."""
         self._key = RememberedKey(front.access)
+        self._right_head: CallHead | None = None
+        """The head that was last found to be in order."""
         self.streams: dict[int, CallStream] = {}
         self.public = 0
         """How many of these need no token."""
@@ -115,7 +117,10 @@ class Calls:
 
     def _service(self, head: CallHead) -> tuple[Service, KeyHolder | None]:
         """The service that answers a call, and the client if the call has a key. Raises RpcError or NoRpc."""
-        self._check(head)
+        # Clients send the same head again and again, and it is remembered as one object.
+        if head is not self._right_head:
+            self._check(head)
+            self._right_head = head
         service, holder = self.services.find(head.path, head.authorization, self._key)
         if service.is_public:
             if self.public >= MOST_OPEN:

@@ -233,7 +233,8 @@ class FrameActions:
         else:
             self.outflow.widen(more)
         # The answers that calls wait behind may have been sent just now.
-        self.calls.run_deferred_soon()
+        if self.calls.deferred:
+            self.calls.run_deferred_soon()
 
     def _ping(self, flags: int, payload: bytes) -> None:
         if not flags & frames.ACK:

@@ -117,8 +117,10 @@ class FrameReader:
         high, low, kind, flags, stream = HEADER.unpack_from(data, at)
         length: int = high << 8 | low
         stream &= 0x7FFFFFFF
-        # A frame that has not come whole is checked again with its next bytes, so this must not count anything.
-        self._check(kind, flags, stream, length)
+        # Most frames pass by these three alone. One that has not come whole is checked again with its next bytes, so
+        # the check must not count anything.
+        if length > LARGEST_CONTROL or self.block is not None or not self.settled:
+            self._check(kind, flags, stream, length)
         start = at + HEADER_SIZE
         # Data is passed on as it comes. Any other known frame is stored until it is whole: it is small.
         if kind == DATA:

@@ -173,7 +173,8 @@ class Outflow:
         stream.window += more
         if self.initial + stream.window > LARGEST_WINDOW:
             return False
-        self._widest = max(self._widest, stream.window)
+        if stream.window > self._widest:
+            self._widest = stream.window
         # After smaller SETTINGS a window can be below zero, and one WINDOW_UPDATE need not open it.
         if self.initial + stream.window > 0 and self.stalled.pop(stream.number, None) is not None:
             self.ready[stream.number] = stream
