@@ -160,6 +160,31 @@ def test_a_failure_is_said_in_the_conversation(browser: Browser) -> None:
     assert "Retry" in shown
 
 
+def test_an_answer_is_copied_as_it_was_written(browser: Browser) -> None:
+    say(browser, "How do I count lines?")
+    copied = browser.run(
+        """(async () => {
+          let copied = "";
+          Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => { copied = text; } } });
+          [...document.querySelectorAll(".bubble:last-child .bubble-buttons button")].find((one) => one.innerText === "Copy").click();
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return copied;
+        })()"""
+    )
+    assert "```" in copied
+
+
+def test_a_platform_that_streams_events_as_bytes_has_a_chat_too(browser: Browser) -> None:
+    """Truss gives what a script yields as bytes, whatever it is."""
+    with serving("truss_openai") as truss:
+        browser.open(truss.url)
+        browser.wait("!!document.querySelector('.composer textarea')")
+        shown = say(browser, "one two three")
+        assert "three two one" in shown
+        assert "[DONE]" not in shown
+        assert "data:" not in shown
+
+
 def test_pictures_are_sent_where_the_script_takes_them(browser: Browser, tmp_path: Path) -> None:
     Image.new("RGB", (30, 30), (200, 90, 90)).save(tmp_path / "red.png")
     browser.choose_file(".composer input[type=file]", tmp_path / "red.png")

@@ -242,7 +242,8 @@ export class Chat {
   }
 
   request(body) {
-    return { method: "POST", path: this.operation.path, headers: {}, body: { kind: "json", text: JSON.stringify(body), marks: [] } };
+    // Truss streams events as plain bytes.
+    return { method: "POST", path: this.operation.path, headers: {}, events: body.stream, body: { kind: "json", text: JSON.stringify(body), marks: [] } };
   }
 
   async answer() {
@@ -308,7 +309,7 @@ export class Chat {
     if (!answer.blob) return;
     const text = await answer.blob.text();
     let value = {};
-    try { value = parse(text); } catch { /* No JSON: the text itself is all there is to say. */ }
+    try { value = parse(text); } catch { /* The text itself is shown. */ }
     const choice = value.choices?.[0];
     if (answer.status >= 400 || !choice) {
       message.error = value.error?.message ?? (typeof value.error === "string" ? value.error : text.slice(0, 500) || phrase("server_answered", { status: String(answer.status) }));

@@ -23,12 +23,16 @@ export class BrokenOff extends Error {
   }
 }
 
+const FOLLOWED = /^(text\/event-stream|application\/(x-)?(ndjson|jsonl(ines)?))/;
+const OCTETS = /^application\/octet-stream/;
+
 /** Without it the server breaks the connection of such a stream, and the browser drops the parts that came just before. */
 const TOLD = { prefer: "error-in-stream" };
 
 /**
  * Send `{method, path, headers, body}`. `heard` is called with the answer so far, whenever there is more of it:
- * `{status, headers, type, blob, parts, began, took, done}`; `parts` are the events or lines of a stream.
+ * `{status, headers, type, blob, parts, began, took, done}`; `parts` are the events or lines of a stream. `events` in the
+ * request: bytes are read as events too.
  * A body of more than `most` bytes, which the server would refuse, is not sent: raises TooLarge. Raises BrokenOff.
  */
 export async function send(request, signal, heard, most = Infinity) {
@@ -44,7 +48,7 @@ export async function send(request, signal, heard, most = Infinity) {
   });
   heard(answer);
   try {
-    if (/^(text\/event-stream|application\/(x-)?(ndjson|jsonl(ines)?))/.test(answer.type)) await follow(response, answer, heard);
+    if (FOLLOWED.test(answer.type) || (request.events && OCTETS.test(answer.type))) await follow(response, answer, heard);
     else answer.blob = await response.blob();
   } finally {
     answer.took = performance.now() - began;
@@ -65,7 +69,7 @@ function sizeOf(body) {
 async function follow(response, answer, heard) {
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
-  const events = answer.type.startsWith("text/event-stream");
+  const events = !/json/.test(answer.type);
   let rest = "";
   let why = null;
   const take = (pieces) => {
