@@ -166,7 +166,8 @@ def test_an_answer_is_copied_as_it_was_written(browser: Browser) -> None:
         """(async () => {
           let copied = "";
           Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => { copied = text; } } });
-          [...document.querySelectorAll(".bubble:last-child .bubble-buttons button")].find((one) => one.innerText === "Copy").click();
+          const buttons = [...document.querySelectorAll(".bubble:last-child .bubble-buttons button")];
+          buttons.find((one) => one.innerText === "Copy").click();
           await new Promise((resolve) => setTimeout(resolve, 50));
           return copied;
         })()"""
