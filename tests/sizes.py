@@ -11,10 +11,7 @@ LONG_FILE = 450
 LONGER = {
     "panglot/engine/engine.py": (550, "the engine's life and every way into it; its parts are files of their own"),
     "panglot/engine/pools/pool.py": (550, "the pool and its answers from workers; its parts are files of their own"),
-    "panglot/engine/workers/supervisor.py": (
-        550,
-        "the workers of one pool, whose states are read together: start, watch, replace, restart",
-    ),
+    "panglot/engine/workers/supervisor.py": (550, "the workers of a pool; how they start and end is read together"),
     "panglot/engine/workers/worker.py": (550, "the front's record of a worker: one object with much to know"),
     "panglot/jobs/board.py": (550, "the life of a job from the client's request to its answer, on one event loop"),
     "panglot/jobs/storage/commands.py": (550, "a list: one command of the database after the other"),
