@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any
 
 import pytest
 
-from panglot.jobs.board import JobBoard
-from panglot.jobs.job import DONE, DueWebhook, JobLimits, JobOutcome, NewJob, Webhook, new_id
-from panglot.jobs.webhooks.sending import WebhookSender, refusal, secrets_of, signature
+from panglot.jobs.job import DONE, JobOutcome, NewJob, Webhook, new_id
+from panglot.jobs.webhooks import sending as sending_module
+from panglot.jobs.webhooks.sending import refusal, secrets_of, signature
+from panglot.serving.job_host import JobHost
+from panglot.settings import Settings
+from panglot.web.models import Models
 from support.receiver import Receiver, receiving
 from support.server import PACKAGES, Server, serving, wait_until
 
@@ -86,27 +90,23 @@ def test_an_event_that_was_refused_comes_again_after_a_crash_and_a_restart(recei
 class Sending:
     """One life of what tells receivers, without a server: its clock is a test's."""
 
-    def __init__(self, folder: Path, host: str) -> None:
-        self.board = JobBoard(folder, JobLimits(100, 1 << 20, 100))
-        self.board.open()
+    def __init__(self, folder: Path, *hosts: str) -> None:
+        self.host = JobHost(Settings(jobs=str(folder), webhook_allow=hosts), Models())
+        self.board, self.sender = self.host.board, self.host.sender
         self.board.start()
-        self.sender = WebhookSender(self.board, (host,), [], self._body)
-
-    async def _body(self, event: DueWebhook) -> bytes:
-        return b"{}"
 
     async def ask(self, put: Callable[..., None], *arguments: Any) -> Any:
         stored: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         put(*arguments, then=stored.set_result)
         return await stored
 
-    async def one_done_job(self, url: str) -> str:
+    async def one_done_job(self, url: str, head: bytes = b"application/json", answer: bytes = b"{}") -> str:
         """The id of a job that is done, and whose receiver is to be told."""
         job = NewJob(new_id(), "m", "/predict", b"", b"{}", webhook=Webhook(url))
         store = self.board.store
         await self.ask(store.submit, job)
         (claimed,) = await self.ask(store.write, "claim", "m", 1)
-        await self.ask(store.write, "finish", claimed.job.seq, 1, JobOutcome(DONE, 200, b"", b"{}"))
+        await self.ask(store.write, "finish", claimed.job.seq, 1, JobOutcome(DONE, 200, head, answer))
         return job.id
 
     async def tell(self) -> None:
@@ -116,8 +116,7 @@ class Sending:
             await asyncio.sleep(0.002)
 
     async def close(self) -> None:
-        self.sender.close()
-        await self.board.close()
+        await self.host.close()
 
 
 def test_a_receiver_that_fails_for_an_hour_is_told_in_the_end_over_a_restart(
@@ -153,3 +152,79 @@ def test_a_receiver_that_fails_for_an_hour_is_told_in_the_end_over_a_restart(
     job = asyncio.run(run())
     assert set(receiver.refused) == {f"evt_{job}_completed"}
     assert [headers["webhook-id"] for headers, _ in receiver.events] == [f"evt_{job}_completed"]
+
+
+def test_an_event_whose_job_cannot_be_read_now_is_told_later(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, ahead = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
+
+    async def run() -> None:
+        sending = Sending(tmp_path / "jobs", receiver.host)
+        job = await sending.one_done_job(f"http://{receiver.host}/", answer=b'"%s"' % (b"x" * 70_000))
+        (answer,) = (tmp_path / "jobs" / "answers").iterdir()
+        # A folder of the same name is an error of the disk that passes.
+        kept = answer.rename(tmp_path / "kept")
+        answer.mkdir()
+        await sending.tell()
+        assert (receiver.events, sending.board.webhooks) == ([], {"failed": 1})
+        answer.rmdir()
+        kept.rename(answer)
+        ahead[0] += 60
+        await sending.tell()
+        assert [headers["webhook-id"] for headers, _ in receiver.events] == [f"evt_{job}_completed"]
+        await sending.close()
+
+    asyncio.run(run())
+
+
+def test_an_event_whose_answer_is_damaged_is_told_without_it(receiver: Receiver, tmp_path: Path) -> None:
+    async def run() -> None:
+        sending = Sending(tmp_path / "jobs", receiver.host)
+        job = await sending.one_done_job(f"http://{receiver.host}/", answer=b'"%s"' % (b"x" * 70_000))
+        (answer,) = (tmp_path / "jobs" / "answers").iterdir()
+        answer.write_bytes(b"something else")
+        await sending.tell()
+        ((_, body),) = receiver.events
+        told = json.loads(body)
+        assert (told["type"], told["data"]["id"], told["data"]["state"]) == ("job.completed", job, "done")
+        assert "answer" not in told["data"]
+        await sending.close()
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_is_only_said_to_be_json_keeps_no_event_back(receiver: Receiver, tmp_path: Path) -> None:
+    async def run() -> None:
+        sending = Sending(tmp_path / "jobs", receiver.host)
+        await sending.one_done_job(f"http://{receiver.host}/", answer=b'{"x": NaN}')
+        await sending.tell()
+        ((_, body),) = receiver.events
+        assert "answer" not in json.loads(body)["data"]
+        await sending.close()
+
+    asyncio.run(run())
+
+
+def test_a_receiver_that_hangs_holds_up_no_other_one(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending_module, "TIMEOUT", 3600.0)
+
+    async def run() -> None:
+        hanging = socket.create_server(("127.0.0.1", 0))
+        slow = f"127.0.0.1:{hanging.getsockname()[1]}"
+        sending = Sending(tmp_path / "jobs", slow, receiver.host)
+        for _ in range(150):
+            await sending.one_done_job(f"http://{slow}/hook")
+        job = await sending.one_done_job(f"http://{receiver.host}?a=1")
+        sending.sender.look()
+        async with asyncio.timeout(30):
+            while not receiver.events:
+                await asyncio.sleep(0.01)
+        assert [headers["webhook-id"] for headers, _ in receiver.events] == [f"evt_{job}_completed"]
+        await sending.close()
+        hanging.close()
+
+    asyncio.run(run())

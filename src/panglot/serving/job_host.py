@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import orjson
 
 from panglot.jobs.board import JobBoard
 from panglot.jobs.interface import JobState
-from panglot.jobs.job import DueWebhook, JobLimits, JobTrouble, StoredAnswer
+from panglot.jobs.job import DAMAGED, DueWebhook, JobLimits, JobTrouble, StoredAnswer
 from panglot.jobs.webhooks.live import LiveWebhooks
 from panglot.jobs.webhooks.sending import WebhookSender
 from panglot.settings import Settings
@@ -91,16 +92,21 @@ class JobHost:
     # Webhooks
 
     async def _webhook_body(self, event: DueWebhook) -> bytes | None:
-        try:
-            state = await self.board.by_seq(event.seq)
-            if state is None:
-                return None
-            if state.job.is_ended:
-                # The event about the end must come after all events about the run.
-                await self.live.settled(state.job.id)
-            answer = await self.board.answer(state.job.id) if state.job.is_ended else None
-        except JobTrouble:
+        """The body of an event; None: the job was removed. Raises JobTrouble when the job cannot be read now."""
+        state = await self.board.by_seq(event.seq)
+        if state is None:
             return None
+        answer = None
+        if state.job.is_ended:
+            # The event about the end must come after all events about the run.
+            await self.live.settled(state.job.id)
+            try:
+                answer = await self.board.answer(state.job.id)
+            except JobTrouble as trouble:
+                if trouble.code != DAMAGED:
+                    raise
+                # It will never be whole again. The receiver is told without it.
+                log.error("webhook %s is sent without its answer: %s", event.id, trouble)
         return self._written(state, event.event, answer)
 
     async def _live_body(self, state: JobState, event: str, so_far: StoredAnswer) -> bytes:
@@ -118,7 +124,9 @@ def _payload(state: JobState, event: str, answer: StoredAnswer | None) -> bytes:
     """The body of a webhook: the job, with its answer if the answer is JSON and small."""
     data = view(state)
     if answer is not None and answer.head.startswith(b"application/json") and len(answer.body) <= INLINE:
-        data["answer"] = orjson.loads(answer.body)
+        # A script may call anything JSON, and `NaN` is none: the receiver finds such an answer at its address.
+        with contextlib.suppress(orjson.JSONDecodeError):
+            data["answer"] = orjson.loads(answer.body)
     when = state.job.ended or state.job.started or state.job.accepted
     return orjson.dumps({"type": f"job.{event}", "timestamp": moment(when), "data": data})
 

@@ -90,9 +90,17 @@ class JobQueries:
         """Whether an event for the receiver of the job's webhook still waits."""
         return self.database.execute("SELECT 1 FROM outbox WHERE seq = ?", (job.seq,)).fetchone() is not None
 
-    def due_webhooks(self, now: float, most: int) -> list[DueWebhook]:
+    def due_webhooks(
+        self, now: float, most: int, numbers: Sequence[int] = (), hosts: Sequence[str] = ()
+    ) -> list[DueWebhook]:
+        """The events that are due, the oldest first, without those of these numbers and those for these hosts."""
+        others, values = f"AND number NOT IN ({marks(numbers)}) ", list[Any](numbers)
+        for start in (f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")):
+            others += "AND NOT (substr(url, 1, ?) = ? COLLATE NOCASE AND substr(url, ?, 1) IN ('', '/', '?', '#')) "
+            values += [len(start), start, len(start) + 1]
         rows = self.database.execute(
-            "SELECT number, id, seq, event, url, attempts FROM outbox WHERE due <= ? ORDER BY due LIMIT ?", (now, most)
+            f"SELECT number, id, seq, event, url, attempts FROM outbox WHERE due <= ? {others}ORDER BY due LIMIT ?",  # noqa: S608
+            (now, *values, most),
         )
         return [DueWebhook(*row) for row in rows.fetchall()]
 

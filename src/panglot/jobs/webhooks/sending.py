@@ -29,11 +29,14 @@ PAUSES = (5.0, 30.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0)
 TIMEOUT = 15.0
 AT_ONCE, AT_ONCE_OF_HOST = 16, 4
 LONGEST_ANSWER = 65536
-GONE = 410
+MOST_DUE = 100
+"""Events that are read at once."""
+GONE = "410"
+REMOVED = "the job was removed"
 
 log = logging.getLogger("panglot.jobs")
 MakeBody = Callable[[DueWebhook], Awaitable[bytes | None]]
-"""Makes the body of an event; None: the job was removed."""
+"""Makes the body of an event; None: the job was removed. Raises JobTrouble when it cannot be made now."""
 
 
 def refusal(url: str, allowed: tuple[str, ...]) -> str:
@@ -82,15 +85,19 @@ class WebhookSender:
         self.outcomes = board.webhooks
         self._sending: set[int] = set()
         self._hosts: Counter[str] = Counter()
-        self._looking = self._again = False
+        self._looking = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._tls: ssl.SSLContext | None = None
 
     def look(self) -> None:
         """Send the events that are due, unless the store is being asked for them."""
-        if not self._looking and self.board.is_used:
-            self._looking = True
-            self.board.store.read("due_webhooks", self.board.store.now(), 100, then=self._due)
+        if self._looking or not self.board.is_used or len(self._sending) >= AT_ONCE:
+            return
+        self._looking = True
+        # Without the hosts that take no more: else the oldest events are all theirs, and nobody else is told.
+        busy = [host for host, count in self._hosts.items() if count >= AT_ONCE_OF_HOST]
+        query = self.board.store.now(), MOST_DUE, tuple(self._sending), tuple(busy)
+        self.board.store.read("due_webhooks", *query, then=self._due)
 
     def close(self) -> None:
         for task in self._tasks:
@@ -98,7 +105,10 @@ class WebhookSender:
 
     def _due(self, events: list[DueWebhook] | JobTrouble) -> None:
         self._looking = False
-        for event in events if not isinstance(events, JobTrouble) else ():
+        if isinstance(events, JobTrouble):
+            return
+        before = len(self._sending)
+        for event in events:
             host = urlsplit(event.url).netloc
             busy = len(self._sending) >= AT_ONCE or self._hosts[host] >= AT_ONCE_OF_HOST
             if event.number in self._sending or busy:
@@ -108,16 +118,24 @@ class WebhookSender:
             task = asyncio.ensure_future(self._send(event, host))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        if len(events) == MOST_DUE and len(self._sending) > before:
+            # Events of other hosts may stand behind those that were read.
+            self.look()
 
     async def _send(self, event: DueWebhook, host: str) -> None:
         try:
-            body = await self.make_body(event)
-            fault, retry_after = ("", 0.0) if body is None else await self.post(event, body)
+            try:
+                body = await self.make_body(event)
+                fault, retry_after = (REMOVED, 0.0) if body is None else await self.post(event, body)
+            except JobTrouble as trouble:
+                fault, retry_after = str(trouble), 0.0
             # Recorded before it leaves `_sending`: else the next look would send it again at once.
             await self._record(event, fault, retry_after)
         finally:
             self._sending.discard(event.number)
             self._hosts[host] -= 1
+            if not self._hosts[host]:
+                del self._hosts[host]
         self.look()
 
     async def _record(self, event: DueWebhook, fault: str, retry_after: float) -> None:
@@ -126,7 +144,7 @@ class WebhookSender:
         if not fault:
             self.outcomes["delivered"] += 1
             write("delivered", event.number, then=done.set_result)
-        elif event.attempts >= len(PAUSES) or fault == "410":
+        elif event.attempts >= len(PAUSES) or fault in (GONE, REMOVED):
             self.outcomes["dropped"] += 1
             log.error("webhook %s is given up after %d tries: %s", event.id, event.attempts + 1, fault)
             write("delivered", event.number, then=done.set_result)
