@@ -17,18 +17,28 @@ def can_run(engine: LocalEngine, seen: frozenset[LocalEngine] = frozenset()) -> 
     """Whether a call that waits in an engine will be run, by what is known now.
 
     It will never run when every worker runs a call that waits for a further call, and this further call waits in an
-    engine with the same problem. `seen` are the engines that this search has visited.
+    engine with the same problem. `seen` are the engines that this search has visited. It is also taken to run where
+    nothing is known of some workers that may run it: its deadline ends it if they wait too.
     """
     if engine in seen:
         # The calls wait in a circle.
         return False
+    # A call that waits for the next pool of a pipeline has no worker: who waits for whom is not known by the workers.
+    if len(engine.pools) > 1 or not _has_all_workers(engine):
+        return True
     # Workers that have called no model wait for none. A worker that starts, or may be added, is free soon.
-    if not engine.made_calls.by_parent or len(engine.pools) > 1:
+    if not engine.made_calls.by_parent:
         return True
     supervisor, workers = engine.main.supervisor, engine.main.workers
     if supervisor.count.most > len(workers):
         return True
     return any(_comes_free(worker, engine, seen | {engine}) for worker in workers)
+
+
+def _has_all_workers(engine: LocalEngine) -> bool:
+    """Whether all workers of a model belong to this front. Others may be lent the calls that wait here."""
+    share = engine.context.share
+    return share.fronts == 1 or (share.at_home and share.has_workers)
 
 
 def _comes_free(worker: Worker, engine: LocalEngine, seen: frozenset[LocalEngine]) -> bool:
@@ -42,7 +52,8 @@ def _comes_free(worker: Worker, engine: LocalEngine, seen: frozenset[LocalEngine
 def _goes_on(made: set[CallForOthers] | None, seen: frozenset[LocalEngine]) -> bool:
     """Whether a call that has made others goes on: it waits for none, or for one that goes on.
 
-    A call that waits for a place goes on once somebody who has a place calls again.
+    A call that waits for a place goes on once somebody who has a place calls again. A call that another front runs is
+    taken to go on.
     """
     if not made:
         return True
