@@ -11,10 +11,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.server import PACKAGES, ROOT, panglot, serving, wait_until
+
+GOT = """
+from panglot import route
+
+
+@route("/now", methods=["GET", "PUT"])
+def now():
+    return "noon"
+"""
 
 
 def test_json_lines_carry_package_worker_and_request() -> None:
@@ -70,6 +80,14 @@ def test_the_access_log_is_off_by_default_and_sampled_by_flag() -> None:
         wait_until(lambda: server.log.count("POST /predict 200") == 5)
 
 
+def test_the_access_log_tells_the_method(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(GOT)
+    with serving(tmp_path, "--access-log", "1") as server:
+        assert [server.client.get("/now").status_code for _ in range(3)] == [200] * 3
+        assert server.client.put("/now").status_code == 200
+        wait_until(lambda: (server.log.count("GET /now 200"), server.log.count("PUT /now 200")) == (3, 1))
+
+
 def test_dev_shows_the_error_in_a_header() -> None:
     with serving("results", "--dev") as server:
         answer = server.predict({"kind": "raise"})
@@ -110,28 +128,44 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
     server.server_close()
 
 
-def test_spans_of_queue_and_stages_are_exported(collector: tuple[str, list[bytes]]) -> None:
+def resources_of(received: list[bytes]) -> list[Any]:
+    """What the collector has got, by the resources that sent it."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+    return [resource for body in received for resource in ExportTraceServiceRequest.FromString(body).resource_spans]
+
+
+def spans_of(received: list[bytes]) -> list[Any]:
+    return [span for resource in resources_of(received) for scope in resource.scope_spans for span in scope.spans]
+
+
+def test_spans_of_queue_and_stages_are_exported(collector: tuple[str, list[bytes]]) -> None:
     url, received = collector
     trace = "0af7651916cd43dd8448eb211c80319c"
     with serving("stages", "--otel-endpoint", url) as server:
         server.predict({"value": 1}, headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
         wait_until(lambda: received, 15)
         server.stop()
-    spans = [
-        span
-        for body in received
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
+    spans = spans_of(received)
     names = {span.name for span in spans}
     assert {"POST /predict", "queue", "decode", "inference", "encode"} <= names
     root = next(span for span in spans if span.name == "POST /predict")
     assert root.trace_id.hex() == trace
     assert root.parent_span_id.hex() == "b7ad6b7169203331"
     assert all(span.parent_span_id == root.span_id for span in spans if span is not root)
+
+
+def test_spans_tell_the_method(collector: tuple[str, list[bytes]], tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(GOT)
+    url, received = collector
+    with serving(tmp_path, "--otel-endpoint", url) as server:
+        for _ in range(2):
+            assert server.client.get("/now").status_code == 200
+        server.stop()
+    roots = [span for span in spans_of(received) if not span.name.islower()]
+    assert [span.name for span in roots] == ["GET /now"] * 2
+    methods = [item.value.string_value for span in roots for item in span.attributes if "method" in item.key]
+    assert methods == ["GET"] * 2
 
 
 WITHOUT_OTEL = """

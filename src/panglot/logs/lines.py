@@ -109,8 +109,9 @@ class AccessLog:
         if exchange.holder is not None:
             extra["key"] = exchange.holder.name
             shown = f"key={exchange.holder.name} {shown}"
-        message = "POST %s %d %.1f ms %s %s"
-        self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
+        message = "%s %s %d %.1f ms %s %s"
+        method = exchange.method.decode()
+        self.log.info(message, method, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
 
     def _too_many(self) -> bool:
         """Whether more requests are answered than a person can read; those left out are counted once a second."""

@@ -41,13 +41,14 @@ class Tracing:
         end = time.time_ns()
         begin = end - total_us * 1000
         parent = self._propagator.extract({"traceparent": exchange.trace.decode("latin-1")})
+        method = exchange.method.decode()
         span: Any = self._tracer.start_span(
-            f"POST {exchange.route.name}",
+            f"{method} {exchange.route.name}",
             context=parent,
             kind=self._server,
             start_time=begin,
             attributes={
-                "http.request.method": "POST",
+                "http.request.method": method,
                 "http.route": exchange.route.name,
                 "http.response.status_code": status,
                 "panglot.request_id": exchange.request_id.decode("latin-1"),

@@ -33,6 +33,7 @@ class RpcCall(Call):
     __slots__ = (
         "began", "counted_for", "front", "holder", "is_over", "model", "on_answer", "route", "trace", "write_error",
     )  # fmt: skip
+    method = b"POST"
 
     def __init__(self, front: Front, model: Model, route: InferRoute, on_answer: OnAnswer) -> None:
         super().__init__(model.quota)

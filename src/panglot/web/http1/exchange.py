@@ -48,8 +48,8 @@ class Exchange(Call):
     """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
-        "began", "connection", "counted_for", "error_form", "front", "holder", "keep_alive", "lines", "minor", "model",
-        "route", "started", "tells_error", "trace", "upload", "written",
+        "began", "connection", "counted_for", "error_form", "front", "holder", "keep_alive", "lines", "method", "minor",
+        "model", "route", "started", "tells_error", "trace", "upload", "written",
     )  # fmt: skip
 
     quota: ByteQuota
@@ -74,7 +74,7 @@ class Exchange(Call):
         """Whether a stream that breaks off says so in a last part, because its client prefers that."""
         self.error_form = b""
         """The form of this part."""
-        self.trace = b""
+        self.method = self.trace = b""
         self.lines = b""
         """Further header lines of the answer: the platform's request id, and what browsers need from other origins."""
         self.pieces: list[bytes | bytearray | memoryview] = []

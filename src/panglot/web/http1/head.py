@@ -48,6 +48,7 @@ class RequestHead:
         "host",
         "hosts",
         "last_event_id",
+        "method",
         "origin",
         "prefer",
         "size",
@@ -58,6 +59,7 @@ class RequestHead:
 
     def __init__(self) -> None:
         self.url = b""
+        self.method = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.size = 0
         self.content_length = -1

@@ -314,15 +314,14 @@ class RequestReader:
         if self.phase == CLOSING:
             return
         head, parser, front = self.head, self.parser, self.front
-        self.arrived, self.parser_waits = 0, True
-        self.count += 1
+        self.arrived, self.parser_waits, self.count = 0, True, self.count + 1
         version = parser.get_http_version()
         minor = 1 if version == "1.1" else admission.check_old_version(version, head)
         if parser.should_upgrade():
             raise RequestRefused(admission.NO_UPGRADE, "upgrade")
         head.check(front, minor)
         keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
-        method = parser.get_method()
+        method = head.method = parser.get_method()
         path, query = head.target(front.paths.raw)
         destination = front.paths.find(method, path, query, head.headers)
         if head.foreign:
@@ -351,7 +350,8 @@ class RequestReader:
             exchange = preferred_exchange(self.connection, destination, self.since, head)
         else:
             exchange = Exchange(self.connection, self.front, destination, self.since)
-        exchange.request_id, exchange.trace = head.request_id(self.front, contract.id_header), head.trace
+        exchange.request_id = head.request_id(self.front, contract.id_header)
+        exchange.method, exchange.trace = head.method, head.trace
         if head.origin and self.front.origins:
             exchange.lines = self.front.origins.lines(head.origin)
         if contract.id_header:
