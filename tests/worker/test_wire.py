@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,11 @@ reply = st.builds(
     wire.Reply, st.integers(0, 2**64 - 1), st.integers(100, 599), st.integers(0, 3), times, field, small,
     st.integers(0, 2**32 - 1),
 )  # fmt: skip
+
+CALL = {
+    "call": 1, "model": "m", "version": "", "items": [1, 2], "seconds": 0.5, "streams": False, "size": 3,
+    "in_pieces": False, "native": None,
+}  # fmt: skip
 
 
 def payload(buffers: list[wire.Buffer]) -> tuple[int, int, memoryview]:
@@ -82,6 +89,22 @@ def test_garbage_is_refused_not_misread(data: bytes, count: int) -> None:
 def test_control_frames_hold_an_object(text: bytes) -> None:
     with pytest.raises(wire.WireError):
         wire.json_object(text)
+
+
+@pytest.mark.parametrize(("kind", "said"), [
+    (wire.EVENT, {"type": "held", "items": [1, 2]}), (wire.EVENT, {"type": "held", "items": 3, "since": 1}),
+    (wire.EVENT, {"type": "held", "items": [1, [2]], "since": 1}),
+    (wire.EVENT, {"type": "held", "items": [], "since": "1"}),
+    (wire.CALL, {**CALL, "items": [{}]}), (wire.CALL, {**CALL, "items": ["1"]}),
+])  # fmt: skip
+def test_fields_of_another_type_end_the_worker(kind: int, said: dict[str, Any]) -> None:
+    with pytest.raises(wire.WireError):
+        wire.control(kind, json.dumps(said).encode())
+
+
+def test_fields_of_the_right_types_are_read() -> None:
+    for kind, said in ((wire.EVENT, {"type": "held", "items": [1, 2], "since": 1}), (wire.CALL, CALL)):
+        assert wire.control(kind, json.dumps(said).encode()) == said
 
 
 def test_head_fields_survive() -> None:

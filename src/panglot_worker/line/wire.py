@@ -110,6 +110,7 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "failure": {"item": int},
     "cancel_call": {"call": int},
     "took": {"call": int, "bytes": int},
+    "held": {"items": list, "since": int},
     "row": {"pools": list},
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
     "report": {"report": dict},
@@ -431,6 +432,8 @@ def control(kind: int, payload: Buffer) -> Dict[str, Any]:
     for name, wanted in shape.items():
         if not isinstance(value.get(name), wanted):
             raise WireError("a control frame (%s) says %.40r for %.40s" % (NAMES[kind], value.get(name), name))
+        if name == "items" and wanted is list and not all(isinstance(item, int) for item in value[name]):
+            raise WireError("a control frame (%s) says %.40r for items" % (NAMES[kind], value[name]))
     return value
 
 
