@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from support import two_fronts
+
 PASSED, NOTHING = 0, 5
-FRONTS = "fronts"
-"""The tier of tests that run with servers of two fronts."""
 AT_ONCE = min(4, 2 + (os.cpu_count() or 1))
 """More than there are cores: tests often wait. With one more, a quarter of the time of two cores went by unused."""
 
@@ -37,7 +37,7 @@ def main(tier: str, arguments: Sequence[str]) -> int:
     chosen = ("--tier", tier)
     codes = [pytest(*chosen, "-n", str(AT_ONCE), "--dist", "worksteal", "-m", "not quiet", *arguments)]
     # Speeds are those of one front.
-    if tier != FRONTS:
+    if not two_fronts.FRONTS:
         codes.append(pytest(*chosen, "-m", "quiet", *(arguments or quiet_files())))
     return max((code for code in codes if code != NOTHING), default=PASSED)
 
