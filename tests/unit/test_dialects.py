@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 from pathlib import Path
 
 import pytest
 
 from panglot import dialects
 from panglot.dialects.base import Dialect, check
+from panglot.errors import StartError
 from panglot.web.contract import (
     PUBLIC,
     AdminRoute,
@@ -29,9 +31,7 @@ OURS = sorted(dialects.known())
 
 @pytest.mark.parametrize("name", OURS)
 def test_our_dialects_have_the_shape_of_one(name: str) -> None:
-    dialect = dialects.find(name)
-    assert check(dialect) == []
-    assert (dialect.worker_half / "__init__.py").is_file()
+    assert check(dialects.find(name)) == []
 
 
 def test_a_folder_without_a_worker_half_is_no_dialect(tmp_path: Path) -> None:
@@ -40,6 +40,34 @@ def test_a_folder_without_a_worker_half_is_no_dialect(tmp_path: Path) -> None:
     (tmp_path / "request.py").write_text("def ask(about, given): ...\n")
     wrong = check(Dialect("x", "x", tmp_path, "somebody"))
     assert wrong == ["request.py must define make_request", "worker/__init__.py is missing"]
+
+
+def test_a_folder_among_ours_without_a_worker_half_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "detect.py").write_text("LOOKS_FOR = ''\ndef detect(path): ...\n")
+    monkeypatch.setattr(dialects, "HERE", tmp_path)
+    with pytest.raises(StartError, match=r"dialect 'half' cannot be used: contract.py is missing; .*half/__init__.py"):
+        dialects.known.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "problem"),
+    [
+        ("detect", "def detect(path): ...", "detect.py must define LOOKS_FOR"),
+        ("detect", "LOOKS_FOR = ''\ndef detect(): ...", r"detect.py detect\(\) must take 1 or 2 arguments"),
+        ("contract", "def contract(a, b, c): ...", r"contract.py contract\(a, b, c\) must take 2 arguments"),
+        ("settings", "", "settings.py must define Settings"),
+    ],
+)
+def test_a_module_of_ours_is_checked_when_it_is_loaded(
+    module: str, text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"ours_{secrets.token_hex(4)}"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(StartError, match=f"'x' cannot be used: {problem}"):
+        Dialect("x", name, tmp_path / name).load(module)
 
 
 GOOD = Contract(routes=(InferRoute("/a", "/a"),), error=neutral_error)

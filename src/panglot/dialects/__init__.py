@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from panglot.dialects.base import Dialect, from_module
+from panglot.dialects.base import Dialect, from_module, missing
 from panglot.errors import StartError
 from panglot.packages.model_folder import ModelFolder
 from panglot.packages.package import Package
@@ -37,9 +37,16 @@ MOST_LOOKED_INTO = 50
 
 @functools.cache
 def known() -> Mapping[str, Dialect]:
-    """All dialects by name. Raises StartError when a distribution brings one that has not the shape of a dialect."""
+    """All dialects by name. Raises StartError for one that cannot be used.
+
+    A dialect of a distribution is read and checked here. Of ours, the folders are checked here, and each module when it
+    is loaded.
+    """
     folders = sorted(entry for entry in HERE.iterdir() if (entry / "detect.py").is_file())
     dialects = {folder.name: Dialect(folder.name, f"{__name__}.{folder.name}", folder) for folder in folders}
+    for dialect in dialects.values():
+        if problems := missing(dialect):
+            raise dialect.unusable("; ".join(problems))
     for entry in metadata.entry_points(group=GROUP):
         brought_by = entry.dist.name if entry.dist is not None else entry.value
         if entry.name in dialects:

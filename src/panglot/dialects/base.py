@@ -21,8 +21,11 @@ that another distribution brings.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -96,8 +99,8 @@ class Dialect:
         return (self.folder / f"{module}.py").is_file() or (self.folder / module / "__init__.py").is_file()
 
     def load(self, module: str) -> Any:
-        """Import a module that the dialect provides."""
-        return importlib.import_module(f"{self.module}.{module}")
+        """Import a module that the dialect provides. Raises StartError where the module has not its shape."""
+        return _load(self, module)
 
     @property
     def worker_half(self) -> Path:
@@ -129,6 +132,16 @@ class Dialect:
         return (module.__doc__ or "").strip().partition("\n")[0]
 
 
+@functools.cache
+def _load(dialect: Dialect, name: str) -> ModuleType:
+    """Import a module, and check its shape here: to parse the files of all dialects would slow down every start."""
+    module = importlib.import_module(f"{dialect.module}.{name}")
+    problems = list(_check_loaded(module, MODULES[name])) if name in MODULES else []
+    if problems:
+        raise dialect.unusable("; ".join(f"{name}.py {problem}" for problem in problems))
+    return module
+
+
 def from_module(name: str, module: str, brought_by: str) -> Dialect:
     """The dialect that a distribution names by its entry point, checked. Raises StartError."""
     try:
@@ -157,11 +170,39 @@ def check(dialect: Dialect) -> list[str]:
     for name, shape in MODULES.items():
         if dialect.has(name):
             problems += [f"{name}.py {problem}" for problem in _check_module(dialect, name, shape)]
-        elif shape.required:
-            problems.append(f"{name}.py is missing")
-    if dialect.brought_by and not (dialect.folder / "worker" / "__init__.py").is_file():
-        problems.append("worker/__init__.py is missing")
+    return problems + missing(dialect)
+
+
+def missing(dialect: Dialect) -> list[str]:
+    """The files without which a dialect cannot be used. Nothing is read."""
+    problems = [f"{name}.py is missing" for name, shape in MODULES.items() if shape.required and not dialect.has(name)]
+    if not (dialect.worker_half / "__init__.py").is_file():
+        folder = dialect.worker_half
+        shown = f"{folder.name}/" if dialect.brought_by else f"{folder}/"
+        problems.append(f"{shown}__init__.py is missing")
     return problems
+
+
+def _check_loaded(module: ModuleType, shape: ModuleShape) -> Iterator[str]:
+    for name in (*shape.values, *shape.functions):
+        if not hasattr(module, name):
+            yield f"must define {name}"
+    for name, (fewest, most) in shape.functions.items():
+        function = getattr(module, name, None)
+        if function is not None and not any(_accepts(function, count) for count in range(fewest, most + 1)):
+            yield f"{name}{inspect.signature(function)} must take {_arguments(fewest, most)}"
+
+
+def _accepts(function: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
+def _arguments(fewest: int, most: int) -> str:
+    return counted(most, "argument") if fewest == most else f"{fewest} or {most} arguments"
 
 
 def _check_module(dialect: Dialect, name: str, shape: ModuleShape) -> list[str]:
@@ -178,8 +219,8 @@ def _check_module(dialect: Dialect, name: str, shape: ModuleShape) -> list[str]:
             problems.append(f"must define {function}")
         # A function that comes by an import or an assignment counts as right: its arguments are not in this file.
         elif isinstance(node, ast.FunctionDef) and not _takes(node.args, fewest, most):
-            wanted = counted(most, "argument") if fewest == most else f"{fewest} or {most} arguments"
-            problems.append(f"line {node.lineno}: {function}({ast.unparse(node.args)}) must take {wanted}")
+            taken = f"{function}({ast.unparse(node.args)})"
+            problems.append(f"line {node.lineno}: {taken} must take {_arguments(fewest, most)}")
     return problems
 
 
