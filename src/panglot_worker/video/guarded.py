@@ -53,7 +53,7 @@ class HttpStream:
         length = self._answer.getheader("content-length")
         self.size = int(length) if length and length.isdigit() else -1
         if self.size > most:
-            raise TooLarge("the video has %d bytes, more than %d" % (self.size, most))
+            raise TooLarge("the file has %d bytes, more than %d" % (self.size, most))
         self.broken = False
 
     @property

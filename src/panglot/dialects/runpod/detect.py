@@ -23,6 +23,8 @@ ROOT_FILES = (dockerfile.NAME, "test_input.json", ".runpod", "requirements.txt")
 """Files by which the folder above `src` is known to be the package."""
 EXECUTION = 600.0
 """Seconds that the platform gives a job without a policy."""
+FETCHES = {"fetch_bytes": 5 << 30, "fetch_urls": 256, "fetch_timeout": 30.0}
+"""What a job may name by address, unless settings say otherwise; the platform has no limit."""
 
 
 def detect(path: Path) -> Package | None:
@@ -90,8 +92,8 @@ def _package(folder: Path, worker: WorkerScript, image: Dockerfile, is_whole: bo
         reasons=(f"{shown}:{worker.line} calls runpod.serverless.start", *_chosen(worker, folder, image)),
         problems=hints.problems(folder, worker, image),
         config=file if (file := folder / "panglot.toml").is_file() else None,
-        # The platform ends a job that is cancelled or overruns.
-        defaults={"timeout": EXECUTION, "on_leave": "interrupt"},
+        # The platform ends a job that is cancelled or overruns; and jobs may name videos and weights, which are large.
+        defaults={"timeout": EXECUTION, "on_leave": "interrupt", **FETCHES},
         options={
             "example": examples.example(folder, worker.path.parent),
             "endpoint": _endpoint(os.environ),

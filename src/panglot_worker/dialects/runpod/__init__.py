@@ -32,7 +32,7 @@ class RunPod(Dialect):
 
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Run the script as `__main__` until it starts its worker, then its fitness checks. Raises ScriptError."""
-        platform_package.prepare(self._progress_update, self.package.settings.get("url_allow") or ())
+        platform_package.prepare(self._progress_update, self.package.settings)
         progress("running " + os.path.basename(self.package.script))
         self.config = self._checked(as_main.run(self.package.script, FORM).handed)
         self.handler = Handler(self.config["handler"], self._finished)

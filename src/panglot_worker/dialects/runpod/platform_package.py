@@ -6,7 +6,7 @@ Two functions of either are replaced: the one that starts a server, and the one 
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Mapping
 
 from panglot_worker.compat.importing import after_import
 from panglot_worker.scripts import as_main
@@ -17,10 +17,10 @@ VERSION = "1.12.0"
 """The version whose behaviour this is, where the original is not there to say its own."""
 
 
-def prepare(progress_update: Callable[[Any, Any], None], url_allow: Sequence[str]) -> None:
+def prepare(progress_update: Callable[[Any, Any], None], settings: Mapping[str, Any]) -> None:
     """Have `start` hand over to us, and progress be reported to the front, as soon as the script imports them.
 
-    `url_allow` are the hosts that our own downloads may ask besides public ones.
+    `settings` say how much our own downloads may fetch, and which hosts they may ask besides public ones.
     """
 
     def start(config: Any) -> None:
@@ -30,7 +30,7 @@ def prepare(progress_update: Callable[[Any, Any], None], url_allow: Sequence[str
     after_import(SERVERLESS, lambda module: setattr(module, "start", start))
     # In the module itself: `runpod.serverless` takes its name from there when it is imported, right after this.
     after_import(PROGRESS, lambda module: setattr(module, "progress_update", progress_update))
-    after_import(DOWNLOAD, lambda module: setattr(module, "url_allow", tuple(url_allow)))
+    after_import(DOWNLOAD, lambda module: setattr(module, "settings", settings))
 
 
 def arguments() -> Dict[str, Any]:

@@ -142,10 +142,13 @@ def _signed(client: Any, bucket: str, key: str) -> str:
 
 
 def _save_beside(name: str, folder: str, source: str = "", data: bytes = b"") -> str:
-    """Save a file in a folder of the working directory, and return its path there."""
+    """Save a file in a folder of the working directory, and return its path there. Raises ValueError for a name that
+    leads elsewhere: scripts take names from their clients."""
+    if name.startswith("/") or ".." in name.split("/"):
+        raise ValueError("the name %r leads out of the folder %s" % (name, folder))
     logger.warning("no bucket is named: BUCKET_ENDPOINT_URL is not set; saving to the folder %r", folder)
-    os.makedirs(folder, exist_ok=True)
     path = "%s/%s" % (folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     if source:
         shutil.copyfile(source, path)
     else:
