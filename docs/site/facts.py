@@ -54,7 +54,35 @@ def failures() -> list[Failure]:
         names = _constants(tree)
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             every |= set(_failures_of(call, names))
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+            every |= set(_failures_with_local_messages(function, names))
     return sorted(every)
+
+
+def _failures_with_local_messages(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, names: dict[str, str]
+) -> Iterator[Failure]:
+    """The failures whose message is in a variable: the text that the lines before write to it last."""
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+        name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+        if name not in FAULTS or len(call.args) < 3 or not isinstance(call.args[2], ast.Name):
+            continue
+        status, code = (_text(argument, names) for argument in call.args[:2])
+        message = _last_text(function, call.args[2].id, call.lineno)
+        if code and message:
+            yield Failure(code, status or "4xx", message)
+
+
+def _last_text(function: ast.FunctionDef | ast.AsyncFunctionDef, variable: str, line: int) -> str:
+    """The text that a function last writes to a variable before a line."""
+    written = [
+        (node.lineno, _text(node.value, {}))
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and node.lineno < line
+        and any(isinstance(target, ast.Name) and target.id == variable for target in node.targets)
+    ]
+    return max(written, default=(0, ""))[1]
 
 
 def _failures_of(call: ast.Call, names: dict[str, str]) -> Iterator[Failure]:
