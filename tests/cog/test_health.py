@@ -36,6 +36,38 @@ def test_a_script_says_itself_whether_it_is_healthy() -> None:
         assert "not well" in health(server)["user_healthcheck_error"]
 
 
+BASE = """from cog import BasePredictor
+
+
+class Checked(BasePredictor):
+    sound = True
+
+    def healthcheck(self):
+        return self.sound
+"""
+INHERITS = """from own.base import Checked
+
+
+class Predictor(Checked):
+    def predict(self, sound: bool) -> str:
+        Checked.sound = sound
+        return "heard"
+"""
+
+
+@pytest.mark.document("cog.16")
+def test_a_check_of_a_base_class_in_another_module_is_called(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    files = {"cog.yaml": "predict: predict.py:Predictor\n", "predict.py": INHERITS, "own/base.py": BASE}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with serving(tmp_path, "--workers", "1") as server:
+        assert health(server)["status"] == "READY"
+        predict(server, sound=False)
+        told = health(server)
+        assert (told["status"], "returned False" in told["user_healthcheck_error"]) == ("UNHEALTHY", True)
+
+
 @pytest.mark.document("cog.16")
 def test_while_predictions_run_the_health_check_is_answered_at_once(tmp_path: Path) -> None:
     gate = tmp_path / "gate"

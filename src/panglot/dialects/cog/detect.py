@@ -93,7 +93,6 @@ def _package(folder: Path, code: PredictorCode, config: Config | None) -> Packag
             "concurrency": concurrency,
             "train": config.trainer if config is not None else None,
             "throttle": _seconds(os.environ.get(THROTTLE, "")),
-            "healthcheck": b"healthcheck" in code.script.read_bytes(),
         },
         environment={name: os.environ.get(name) or value for name, value in environment.items()},
         captures_native_output=True,

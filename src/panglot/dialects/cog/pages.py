@@ -51,7 +51,7 @@ def root(model: Model, request: Request) -> Response:
 async def health_check(model: Model, request: Request) -> Response:
     """Always 200: the status is in the body. While predictions run, the script's own check is not called."""
     status, error = await _status(model), ""
-    if status == READY and model.package.options["healthcheck"]:
+    if status == READY and platform(model).get("healthcheck"):
         status, error = await _own_status(model)
     setup = platform(model).get("setup") or {"started_at": None, "status": "starting", "logs": ""}
     content = {"user_healthcheck_error": error} if error else {}

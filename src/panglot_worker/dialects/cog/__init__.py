@@ -63,7 +63,7 @@ class Cog(Dialect):
             self.slots = self.predictor.concurrency or int(self.package.options.get("concurrency") or 1)
             infer = self._infer_awaited
         routes = {FILES: Stages(decode=self._file, infer=client_files.shown, encode=self._as_json)}
-        if self.package.options.get("healthcheck"):
+        if self.predictor.has_healthcheck:
             routes[HEALTH] = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
         return Stages(decode=self.decode, infer=infer, encode=self.encode, by_route=routes)
 
@@ -94,6 +94,7 @@ class Cog(Dialect):
                 "openapi": schema.document(signature, training),
                 "setup": self.setup,
                 "slots": self.slots,
+                "healthcheck": self.predictor.has_healthcheck,
             },
         }
 

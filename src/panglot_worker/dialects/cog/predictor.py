@@ -137,10 +137,13 @@ class Predictor:
 
     # Health
 
+    @property
+    def has_healthcheck(self) -> bool:
+        """Whether there is a check of its own, which may come from a class of another module."""
+        return callable(getattr(self.instance, "healthcheck", None))
+
     async def check_health(self) -> Any:
         """True, False, or the text of what the script's own check raised."""
-        if not callable(getattr(self.instance, "healthcheck", None)):
-            return True
         try:
             value = self.instance.healthcheck()
             return bool(await value if inspect.isawaitable(value) else value)
