@@ -107,6 +107,7 @@ def test_the_last_words_of_a_crash_are_in_the_log(server: Server) -> None:
     assert predicted(server, "order")["logs"]
 
 
+@pytest.mark.quiet
 def test_a_script_that_closes_its_descriptors_goes_on_and_burns_nothing(server: Server) -> None:
     predicted(server, "closes")
     assert predicted(server, "nothing")["logs"] == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,6 @@ from support.pictures import chunk, header, png, saved, six, small_png
 from support.server import ROOT, Server, serving
 from support.traffic import times
 
-SOON = 15.0
 """Seconds for the worst of them on a busy machine; the mild ones take milliseconds."""
 
 CLIENTS_FAULT = {400, 413, 415, 422}
@@ -42,10 +40,7 @@ def most_memory(worker: psutil.Process) -> int:
 
 
 def show(server: Server, data: bytes, name: str = "a.png") -> httpx.Response:
-    began = time.monotonic()
-    answer = server.predict(files={"image": (name, data, "image/png")})
-    assert time.monotonic() - began < SOON
-    return answer
+    return server.predict(files={"image": (name, data, "image/png")})
 
 
 def test_nothing_or_nearly(server: Server) -> None:

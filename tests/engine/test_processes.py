@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from panglot.engine.processes.output import ScriptOutput
+from panglot.engine.processes.output import LINES_A_TURN, ScriptOutput
 from panglot.engine.workers.worker import DEAD, Worker
 
 
@@ -89,3 +90,25 @@ def test_orphans_of_workers_are_buried() -> None:
 def test_what_the_front_has_started_itself_is_left_to_whoever_waits_for_it() -> None:
     """Such as nvidia-smi: who waits for it must learn how it ended."""
     assert buried()[0] == "3"
+
+
+def test_others_have_their_turn_among_the_lines_of_a_worker() -> None:
+    """However many lines come in one piece: the event loop turns to others after a hundred of them."""
+
+    async def story() -> None:
+        said: list[str] = []
+        output = ScriptOutput(said.append, lambda count: None, lambda: 0.0, longest=1000, rate=1 << 30)
+        ours, theirs = os.pipe()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: output, os.fdopen(ours, "rb"))
+        output.data_received(b"".join(b"%d\n" % number for number in range(5000)))
+        at_turns = []
+        while len(said) < 5000:
+            at_turns.append(len(said))
+            await asyncio.sleep(0)
+        steps = [after - before for before, after in itertools.pairwise([0, *at_turns, len(said)])]
+        assert max(steps) == LINES_A_TURN
+        transport.close()
+        os.close(theirs)
+
+    asyncio.run(asyncio.wait_for(story(), 60))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -131,9 +130,7 @@ def test_answers_that_do_not(server: Scripted, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/dripping", "/silent"])
 def test_the_time_for_all_of_it_is_limited(server: Scripted, path: str) -> None:
-    began = time.monotonic()
     assert fetch(server, path, FetchLimits(total=0.5)).outcome == TIMEOUT
-    assert time.monotonic() - began < 10
 
 
 def test_what_is_asked_is_plain(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from support.server import Server, serving
 from support.traffic import times
@@ -79,6 +80,7 @@ def costs(fronts: tuple[Front, Front], work: Callable[[Front, int], object]) -> 
     return few, many
 
 
+@pytest.mark.quiet
 def test_jobs_that_wait_make_neither_submits_nor_polls_dearer_and_take_no_memory(tmp_path: Path) -> None:
     flags = ("--workers", "1", "--run-timeout", "7200", "--drain", "1", "--jobs")
     with (

@@ -6,6 +6,8 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from panglot.engine.call import Call
 from panglot.engine.pools.background import IN_SPARE, NO_JOB, ON_CREDIT, BackgroundQueue, InteractiveLoad
 from panglot.engine.pools.queue import MANY
@@ -97,6 +99,7 @@ def test_requests_are_answered_while_the_queue_of_jobs_is_full_and_jobs_go_on() 
         wait_until(lambda: "panglot_jobs{" in server.client.get("/metrics").text, 10)
 
 
+@pytest.mark.quiet
 def test_clients_that_wait_for_their_jobs_do_not_count_as_requests_that_need_workers() -> None:
     with serving("job_steps", "--workers", "2") as server, ThreadPoolExecutor(4) as clients:
 

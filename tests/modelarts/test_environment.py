@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +79,12 @@ class Service(SingleNodeService):
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
     done = panglot("serve", str(tmp_path / "p"), "--port", "0", env=env)
     assert (done.returncode, "the package 'own_thing' is not installed" in done.stderr) == (3, True)
-    took = []
     for first in (True, False):
-        began = time.monotonic()
         with serving(tmp_path / "p", "--install", env=env) as server:
-            took.append(time.monotonic() - began)
             value, other, python = server.client.post("/", json={"a": 1}).json()
             assert (value, other) == ("installed", "numpy"), "what the interpreter had is still there"
             assert python.startswith(str(tmp_path / "cache" / "panglot" / "environments" / "p-"))
         assert (f"pip install ./{name}" in server.log) is first
-    assert took[1] < took[0]
 
 
 def test_another_list_another_file_or_another_interpreter_is_another_environment(tmp_path: Path) -> None:

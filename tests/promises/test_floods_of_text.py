@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.server import Server, serving, wait_until
+from support.server import serving, wait_until
 
 MIB = 1 << 20
 RAISES = """
@@ -30,17 +29,17 @@ def predict(request):
     raise ClientError(request)
 """
 PRINTS = """
-import os, time
+import os
 
 def predict(request):
-    if request == "numbers":
-        for number in range(200_000):
-            print(number)
-    if request == "nothing":
-        ends = time.monotonic() + 3
-        while time.monotonic() < ends:
+    number, flood, end = 0, *request
+    while not os.path.exists(end):
+        if flood == "numbers":
+            print(*range(number, number + 1000), sep="\\n")
+            number += 1000
+        else:
             os.write(1, b"\\n" * 4096)
-    return request
+    return flood
 """
 
 
@@ -80,26 +79,18 @@ def test_a_refusal_in_too_many_words_is_sent_in_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize("flood", ["numbers", "nothing"])
 def test_short_lines_do_not_starve_the_others(tmp_path: Path, flood: str) -> None:
     with serving(package(tmp_path, PRINTS)) as server:
-        quiet = statistics.median(health(server) for _ in range(20))
-        asking = threading.Thread(target=server.predict, args=(flood,))
+        end = tmp_path / "end"
+        asking = threading.Thread(target=server.predict, args=((flood, str(end)),))
         began = time.monotonic()
         asking.start()
-        times = []
-        while asking.is_alive() and len(times) < 2000:
-            times.append(health(server))
-        asking.join()
         wait_until(lambda: server.metric("panglot_log_dropped_bytes_total") > 0)
-        # A second's worth of short lines is some thousands; what is asked meanwhile waits for some of them only.
-        assert statistics.quantiles(times, n=20)[-1] < max(0.25, 50 * quiet)
-        assert max(times) < max(3.0, 500 * quiet)
+        for _ in range(200):
+            assert server.client.get("/v2/health/live").status_code == 200
+        assert asking.is_alive(), "all were answered in the midst of the flood"
+        end.touch()
+        asking.join()
         assert server.log.count("/0 |") < (time.monotonic() - began + 2) * 1048576 / 100
         server.wait_log(r"bytes of output dropped \(more than 1048576 bytes in a second; a line counts as 100 at least")
-
-
-def health(server: Server) -> float:
-    began = time.perf_counter()
-    assert server.client.get("/v2/health/live").status_code == 200
-    return time.perf_counter() - began
 
 
 def test_the_last_words_before_a_death_are_kept(tmp_path: Path) -> None:

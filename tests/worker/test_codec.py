@@ -127,6 +127,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", REFUSED)
 def test_refuses_to_decode(name: str) -> None:
     content_type, body, status = REFUSED[name]
@@ -305,6 +306,7 @@ NOT_ENCODED = [
 ]
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(("value", "words"), NOT_ENCODED, ids=range(len(NOT_ENCODED)))
 def test_refuses_to_encode(value: Any, words: str) -> None:
     with soon(), pytest.raises(EncodeError) as caught:
@@ -362,6 +364,7 @@ HUGE = {
 }
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", HUGE)
 def test_too_much_output_stops_early(name: str) -> None:
     value = HUGE[name]()

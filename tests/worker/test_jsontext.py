@@ -249,6 +249,7 @@ def test_accepts(name: str) -> None:
         assert repr(value) == repr(expected)
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", REFUSED)
 def test_refuses(name: str) -> None:
     with soon(), pytest.raises(ClientError) as caught:
@@ -313,6 +314,7 @@ LARGE = {
 }
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(("text", "check"), LARGE.values(), ids=LARGE)
 def test_large_texts_are_read_quickly(text: bytes, check: Any) -> None:
     with soon():

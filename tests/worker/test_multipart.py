@@ -187,6 +187,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", REFUSED)
 def test_refuses(name: str) -> None:
     body, status, content_type = REFUSED[name]
@@ -220,6 +221,7 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepts(name: str) -> None:
     body, expected = ACCEPTED[name]
@@ -269,6 +271,7 @@ MALFORMED += ["a/b; x=y z", "a/b, c/d", "a/b; x=1; X=2", "a/b; x=\0", 'a/b; x="\
 MALFORMED += ['a/b; x="y"z', 'a/b; x="' + "\\" * 10**6, "a/b" + ";" * 10**6 + "\0", f"a/b; x={' ' * 10**6}y"]
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("header", MALFORMED, ids=lambda header: header[:20])
 def test_parse_header_refuses(header: str) -> None:
     with soon(), pytest.raises(ClientError) as caught:
