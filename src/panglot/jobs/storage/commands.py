@@ -31,9 +31,9 @@ from panglot.jobs.job import (
     Webhook,
     fault_text,
 )
-from panglot.jobs.storage.database import about, is_whole
 from panglot.jobs.storage.folder import ANSWERS, BODIES, JobFolder
 from panglot.jobs.storage.queries import SELECT, JobQueries, marks, parts
+from panglot.jobs.storage.rescue import about, is_whole
 from panglot.jobs.storage.sweeping import sweep
 
 IN_ROW = 64 << 10

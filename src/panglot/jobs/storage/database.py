@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 import time
-import zlib
 from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.jobs.job import DONE, FAILED, QUEUED, NewJob, fault_text
+from panglot.jobs.job import fault_text
 from panglot.jobs.storage import salvage
 from panglot.jobs.storage.folder import ANSWERS, BODIES, JobFolder, is_remote, remove
+from panglot.jobs.storage.rescue import COLUMNS, Rescue
 from panglot.terminal.text import counted
 
 VERSION, APPLICATION = 1, 0x50474A42
-COLUMNS = (
-    "seq", "id", "model", "route", "owner", "key", "digest", "state", "attempts", "crashes", "accepted", "started",
-    "ended", "due", "expires", "retain", "webhook", "own", "head", "lane", "rerun", "run_timeout", "size", "crc",
-    "filed", "status", "answer_head", "answer_size", "answer_crc", "answer_filed", "parts", "fault",
-)  # fmt: skip
 SCHEMA = """
 CREATE TABLE job (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, model TEXT NOT NULL, route TEXT NOT NULL, owner TEXT NOT NULL,
@@ -170,27 +164,22 @@ def _salvaged(folder: JobFolder, damaged: str, why: str, synchronous: str) -> Op
         path.unlink()
     order = COLUMNS.index("state"), COLUMNS.index("attempts")
     rows = salvage.read(old, Path(f"{old}-wal"), len(COLUMNS), order)
+    rescue = Rescue(folder, rows)
     opened = Opened(_at(folder, name, synchronous))
-    database, report = opened.connection, opened.report
+    database = opened.connection
     _create(database)
     database.execute("BEGIN IMMEDIATE")
     saved = 0
-    stored: set[int] = set()
-    for row in rows.jobs.values():
-        job = dict(zip(COLUMNS, row, strict=True))
-        if _save(folder, job, rows.payloads, report):
-            saved += _insert(database, job, rows.payloads)
-            stored.add(job["seq"])
-    # Jobs with a damaged row too: the line before a whole body has all that is needed.
-    rowless = [position for position in rows.payloads if not position % 2 and position // 2 not in stored]
-    for position in rowless:
-        rebuilt = _rebuilt(position, rows.payloads, report)
-        if rebuilt is not None:
-            saved += _insert(database, rebuilt, rows.payloads)
+    for job in rescue.jobs():
+        saved += _insert(database, job, rows.payloads)
     for message in rows.outbox.values():
         database.execute("INSERT OR IGNORE INTO outbox VALUES (?,?,?,?,?,?,?,?,?)", message)
+    for event in rescue.events:
+        database.execute(
+            "INSERT OR IGNORE INTO outbox (id, seq, event, url, attempts, due) VALUES (?,?,?,?,0,?)", event
+        )
     database.execute("COMMIT")
-    report.insert(0, f"{damaged} is damaged ({why}); {name} holds {counted(saved, 'job')} of it")
+    opened.report = [f"{damaged} is damaged ({why}); {name} holds {counted(saved, 'job')} of it", *rescue.report]
     folder.switch(name)
     opened.was_damaged = True
     return opened
@@ -204,71 +193,6 @@ def _insert(database: sqlite3.Connection, job: dict[str, Any], payloads: dict[in
         if position in payloads:
             database.execute("INSERT OR IGNORE INTO payload VALUES (?, ?)", (position, payloads[position]))
     return int(done > 0)
-
-
-def _save(folder: JobFolder, job: dict[str, Any], payloads: dict[int, bytes], report: list[str]) -> bool:
-    """Whether a job of a damaged database can be stored anew: one that has not ended needs its body."""
-    seq, name = job["seq"], job["id"]
-    answered = job["state"] in (DONE, FAILED)
-    stored = payloads.get(seq * 2)
-    body = stored.partition(b"\n")[2] if stored is not None else None
-    if not job["filed"] and not is_whole(body, job["size"], job["crc"]) and not answered:
-        report.append(f"job {name}: its body is lost")
-        return False
-    if answered and job["answer_size"] and not job["answer_filed"]:
-        answer = payloads.get(seq * 2 + 1)
-        if not is_whole(answer, job["answer_size"], job["answer_crc"]):
-            if not job["filed"] and not is_whole(body, job["size"], job["crc"]):
-                report.append(f"job {name}: its body and its answer are lost")
-                return False
-            job |= {"state": QUEUED, "answer_size": 0, "due": job["expires"], "ended": None, "status": None}
-            job |= {"answer_head": None, "answer_crc": None, "parts": None, "fault": None}
-            report.append(f"job {name}: its answer is lost; it runs again")
-    return True
-
-
-def _rebuilt(position: int, payloads: dict[int, bytes], report: list[str]) -> dict[str, Any] | None:
-    """A job whose row is lost and whose body is whole, by the line that stands before the body."""
-    first, _, body = payloads[position].partition(b"\n")
-    try:
-        saved = json.loads(first)
-        job: dict[str, Any] = dict.fromkeys(COLUMNS) | {name: saved[name] for name in ABOUT}
-        whole = is_whole(body, saved["size"], saved["crc"])
-    except (ValueError, KeyError, TypeError):
-        return None
-    if not whole:
-        report.append(f"job {saved['id']}: its row and a part of its body are lost")
-        return None
-    now = time.time()
-    job |= {"seq": position // 2, "head": saved["head"].encode("latin-1"), "state": QUEUED, "attempts": 0, "crashes": 0}
-    job |= {"due": job["expires"], "filed": 0, "answer_size": 0, "answer_filed": 0}
-    if position + 1 in payloads:
-        # It was answered, and the answer's status is lost. It must not run again.
-        fault = fault_text("row_lost", "the job was done, and a damaged database lost how")
-        job |= {"state": FAILED, "ended": now, "due": now + job["retain"], "fault": fault}
-        payloads.pop(position + 1)
-    report.append(f"job {saved['id']}: its row is lost, and made again from its body")
-    return job
-
-
-ABOUT = ("id", "model", "route", "owner", "accepted", "expires", "retain", "webhook", "own", "lane", "rerun",
-         "run_timeout", "size", "crc")  # fmt: skip
-"""The fields of the job in the line before its body, besides the head."""
-
-
-def about(job: NewJob, now: float, crc: int) -> bytes:
-    """The line before a stored body: enough to make the job again if its row is lost."""
-    content = {
-        "id": job.id, "model": job.model, "route": job.route, "owner": job.owner, "accepted": now,
-        "expires": now + job.lifetime, "retain": job.retain, "webhook": job.webhook and job.webhook.to_text(),
-        "own": job.own, "lane": job.lane, "rerun": int(job.rerun), "run_timeout": job.run_timeout,
-        "size": len(job.body), "crc": crc, "head": job.head.decode("latin-1"),
-    }  # fmt: skip
-    return json.dumps(content).encode() + b"\n"
-
-
-def is_whole(data: bytes | None, size: int, crc: int | None) -> bool:
-    return data is not None and len(data) == size and zlib.crc32(data) == crc
 
 
 def shrink(database: sqlite3.Connection) -> None:

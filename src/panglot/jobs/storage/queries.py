@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from panglot.jobs.job import DAMAGED, DueWebhook, Job, JobTrouble, StoredAnswer
-from panglot.jobs.storage.database import is_whole
 from panglot.jobs.storage.folder import ANSWERS, BODIES, JobFolder
+from panglot.jobs.storage.rescue import is_whole
 
 SELECT = f"SELECT {', '.join(Job._fields)} FROM job "  # noqa: S608
 Entry = TypeVar("Entry")

@@ -1,0 +1,107 @@
+"""What a damaged database leaves of its jobs: no answer is computed again, and no job runs that may not."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panglot.jobs.job import DONE, FAILED, INTERRUPTED, QUEUED, Webhook
+from support.job_store import Opened
+
+LARGE = bytes(range(256)) * 1000
+LOSE_ROW = "DELETE FROM job WHERE seq = ?"
+LOSE_ANSWER = "DELETE FROM payload WHERE position = ? * 2 + 1"
+LOSE_END = "UPDATE job SET state = 1, answer_filed = 0, answer_size = 0, status = NULL WHERE seq = ?"
+
+
+class Damaged:
+    """A store that is closed, damaged and opened again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.opened = Opened(path)
+
+    def done(self, answer: bytes = b"ok", **more: Any) -> Any:
+        job, _ = self.opened.submit(**more)
+        self.opened.run(answer)
+        return job
+
+    def lose(self, loss: str, *jobs: Any) -> Opened:
+        """Take something of some jobs out of the database's pages, and open what is left."""
+        self.opened.store.close()
+        database = sqlite3.connect(self.path / "jobs-1.db")
+        database.execute("PRAGMA secure_delete = ON").fetchone()
+        with database:
+            for job in jobs:
+                database.execute(loss, (job.seq,))
+        database.close()
+        with (self.path / "jobs-1.db").open("ab") as file:
+            file.write(bytes(100))
+        self.opened = Opened(self.path)
+        assert "damaged" in self.opened.report[0]
+        return self.opened
+
+    def state(self, job: Any) -> int:
+        state: int = self.opened.read("get", job.id).state
+        return state
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Damaged]:
+    damaged = Damaged(tmp_path / "jobs")
+    yield damaged
+    damaged.opened.store.close()
+
+
+def test_whole_rows_keep_their_ends_and_answers(store: Damaged) -> None:
+    small, large = store.done(b"small"), store.done(LARGE)
+    opened = store.lose("SELECT ?", small)
+    assert [store.state(job) for job in (small, large)] == [DONE, DONE]
+    assert (opened.read("answer", small.id).body, opened.read("answer", large.id).body) == (b"small", LARGE)
+
+
+def test_a_job_whose_answer_is_lost_runs_again_only_if_it_may(store: Damaged) -> None:
+    once, often = store.done(rerun=False), store.done()
+    opened = store.lose(LOSE_ANSWER, once, often)
+    assert [store.state(job) for job in (once, often)] == [INTERRUPTED, QUEUED]
+    error = opened.read("get", once.id).error
+    assert error["code"] == "interrupted"
+    assert "damaged database lost" in error["message"]
+    assert any(once.id in sentence and "may not run twice" in sentence for sentence in opened.report)
+    assert [claimed.job.id for claimed in opened.write("claim", "m", 5)] == [often.id]
+
+
+def test_a_job_whose_row_is_lost_runs_only_if_it_may_run_twice(store: Damaged) -> None:
+    once, often = store.opened.submit(rerun=False)[0], store.opened.submit()[0]
+    opened = store.lose(LOSE_ROW, once, often)
+    assert [store.state(job) for job in (once, often)] == [INTERRUPTED, QUEUED]
+    assert [claimed.job.id for claimed in opened.write("claim", "m", 5)] == [often.id]
+
+
+@pytest.mark.parametrize("loss", [LOSE_ROW, LOSE_END], ids=["row", "end"])
+@pytest.mark.parametrize("answer", [b"small", LARGE], ids=["small", "large"])
+def test_a_job_with_a_stored_answer_is_never_computed_again(store: Damaged, loss: str, answer: bytes) -> None:
+    job = store.done(answer)
+    opened = store.lose(loss, job)
+    assert store.state(job) == FAILED
+    error = opened.read("get", job.id).error
+    assert error["code"] == "row_lost"
+    assert "was done" in error["message"]
+    assert opened.write("claim", "m", 5) == []
+    assert opened.read("answer", job.id) is None
+    assert [path.read_bytes() for path in (store.path / "lost").glob("*.answers")] == [LARGE] * (answer == LARGE)
+
+
+def test_the_receiver_is_told_of_a_job_that_ends_by_damage(store: Damaged) -> None:
+    hook = Webhook("http://example.com")
+    done = store.done(LARGE, webhook=hook)
+    once, _ = store.opened.submit(rerun=False, webhook=hook)
+    silent = store.opened.submit(rerun=False, webhook=Webhook("http://example.com", ("started",)))[0]
+    opened = store.lose(LOSE_ROW, done, once, silent)
+    due = {event.id for event in opened.read("due_webhooks", time.time(), 10)}
+    assert due == {f"evt_{once.id}_failed", f"evt_{done.id}_failed", f"evt_{done.id}_completed"}
