@@ -308,6 +308,7 @@ def test_a_database_cut_anywhere_opens_and_loses_no_other_job(tmp_path: Path) ->
     opened.store.close()
     size = (tmp_path / "jobs" / "jobs-1.db").stat().st_size
     before: set[str] = set()
+    saved: dict[int, tuple[int, int]] = {}
     for cut in range(0, size, 512):
         copy = killed_copy(tmp_path / "jobs", tmp_path / "cut")
         os.truncate(copy / "jobs-1.db", cut)
@@ -324,9 +325,14 @@ def test_a_database_cut_anywhere_opens_and_loses_no_other_job(tmp_path: Path) ->
             stored = again.read("get", job.id)
             if stored is not None and stored.state == DONE:
                 assert again.read("answer", job.id).body == b"answer %d" % (job.seq - 1)
+        saved[cut] = len(listed), sum(job.state == DONE for job in listed)
         assert again.submit()[1]
         again.store.close()
         shutil.rmtree(copy)
+    # Rows lie late in a small file.
+    assert saved[0] == (0, 0)
+    assert saved[size * 4 // 5 // 512 * 512][0] > 20
+    assert saved[size - 512] == (40, 10)
 
 
 def test_a_missing_database_is_not_taken_for_a_first_start(tmp_path: Path) -> None:
