@@ -181,8 +181,9 @@ class Supervisor:
         self._shed(-more)
 
     def _spawn_more(self, count: int) -> list[Worker]:
-        """Start so many workers, at the lowest indexes that no worker has."""
-        used = {worker.index for worker in self.workers}
+        """Start so many workers, at the lowest indexes that no worker has, or only a retiring one."""
+        # Keys lead to the lowest indexes: a worker at a further index would get no call.
+        used = {worker.index for worker in self.workers if worker.state != RETIRING}
         free = (index for index in self._context.share.indices() if index not in used)
         return [self._spawn(index) for index in list(itertools.islice(free, max(0, count)))]
 
