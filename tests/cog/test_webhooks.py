@@ -28,10 +28,11 @@ def server(receiver: Receiver) -> Iterator[Server]:
         yield running
 
 
-def told(server: Server, receiver: Receiver, route: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+def told(server: Server, receiver: Receiver, route: str, body: dict[str, Any], **headers: str) -> list[dict[str, Any]]:
     """All that the receiver is told about a prediction."""
     receiver.events.clear()
-    answer = server.client.post(route, json={"webhook": f"http://{receiver.host}/hook", **body}, headers=ASYNC)
+    whole = {"webhook": f"http://{receiver.host}/hook", **body}
+    answer = server.client.post(route, json=whole, headers={**ASYNC, **headers})
     assert answer.status_code == 202, answer.text
 
     def events() -> list[dict[str, Any]]:
@@ -73,6 +74,19 @@ def test_a_request_chooses_what_its_receiver_is_told(
     told(server, receiver, "/predictions", body)
     names = {headers["webhook-id"].split("_")[2] for headers, _ in receiver.events}
     assert names == kinds | {"completed"}
+
+
+@pytest.mark.document("cog.22", "cog.27")
+def test_a_receiver_gets_the_trace_of_the_request_with_every_event(server: Server, receiver: Receiver) -> None:
+    trace = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "vendor=1,other=2"}
+    body = {"input": {"steps": 4, "pause": 0.5}}
+    told(server, receiver, "/predictions", body, **trace)
+    kinds = {headers["webhook-id"].split("_")[2] for headers, _ in receiver.events}
+    assert kinds >= {"started", "logs", "completed"}
+    for headers, _ in receiver.events:
+        assert {name: headers.get(name) for name in trace} == trace
+    told(server, receiver, "/predictions", body, traceparent="no trace", tracestate="vendor=1")
+    assert not [headers for headers, _ in receiver.events if trace.keys() & headers.keys()]
 
 
 def test_a_wrong_pause_between_events_ends_the_start() -> None:

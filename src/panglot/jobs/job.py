@@ -46,14 +46,18 @@ class Webhook(NamedTuple):
     events: tuple[str, ...] = DEFAULT_EVENTS
     every: float = 0.5
     """Seconds between two events about a job that runs."""
+    trace: tuple[tuple[str, str], ...] = ()
+    """The headers of the request that continue a trace (W3C Trace Context), for the receiver."""
 
     def to_text(self) -> str:
-        return json.dumps({"url": self.url, "events": list(self.events), "every": self.every})
+        stored = {"url": self.url, "events": list(self.events), "every": self.every}
+        return json.dumps({**stored, "trace": self.trace} if self.trace else stored)
 
     @classmethod
     def from_text(cls, text: str) -> Webhook:
         stored = json.loads(text)
-        return cls(stored["url"], tuple(stored["events"]), float(stored.get("every", 0.5)))
+        every, trace = float(stored.get("every", 0.5)), tuple(map(tuple, stored.get("trace", ())))
+        return cls(stored["url"], tuple(stored["events"]), every, trace)
 
 
 class NewJob(NamedTuple):

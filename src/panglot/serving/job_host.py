@@ -13,9 +13,9 @@ import orjson
 
 from panglot.jobs.board import JobBoard
 from panglot.jobs.interface import JobState
-from panglot.jobs.job import DAMAGED, DueWebhook, JobLimits, JobTrouble, StoredAnswer
+from panglot.jobs.job import DAMAGED, DueWebhook, JobLimits, JobTrouble, StoredAnswer, Webhook
 from panglot.jobs.webhooks.live import LiveWebhooks
-from panglot.jobs.webhooks.sending import WebhookSender
+from panglot.jobs.webhooks.sending import Content, WebhookSender
 from panglot.settings import Settings
 from panglot.web.jobs.model_jobs import JobsOfModel, ModelRunner
 from panglot.web.jobs.views import model_key, moment, route_of, view
@@ -48,7 +48,7 @@ class JobHost:
         self.jobs = self.board = board or JobBoard(Path(settings.jobs) if settings.jobs else None, limits(settings))
         self._free_elsewhere = free_elsewhere
         self._runners: dict[Model, ModelRunner] = {}
-        self.sender = WebhookSender(self.board, settings.webhook_allow, list(keys), self._webhook_body)
+        self.sender = WebhookSender(self.board, settings.webhook_allow, list(keys), self._webhook_content)
         self.live = LiveWebhooks(self.board, self.sender, self._live_body)
         if self.board.has_stored:
             self.board.open()
@@ -91,8 +91,8 @@ class JobHost:
 
     # Webhooks
 
-    async def _webhook_body(self, event: DueWebhook) -> bytes | None:
-        """The body of an event; None: the job was removed. Raises JobTrouble when the job cannot be read now."""
+    async def _webhook_content(self, event: DueWebhook) -> Content | None:
+        """What an event is sent with; None: the job was removed. Raises JobTrouble when the job cannot be read now."""
         state = await self.board.by_seq(event.seq)
         if state is None:
             return None
@@ -107,7 +107,8 @@ class JobHost:
                     raise
                 # It will never be whole again. The receiver is told without it.
                 log.error("webhook %s is sent without its answer: %s", event.id, trouble)
-        return self._written(state, event.event, answer)
+        trace = Webhook.from_text(state.job.webhook).trace if state.job.webhook else ()
+        return Content(self._written(state, event.event, answer), trace)
 
     async def _live_body(self, state: JobState, event: str, so_far: StoredAnswer) -> bytes:
         return self._written(state, event, so_far)

@@ -89,5 +89,6 @@ class LiveWebhooks:
             at += len(part)
             ends.append(at)
         so_far = StoredAnswer(200, call.answer_head, b"".join(call.parts), tuple(ends))
-        fault, _ = await self._sender.post(event, await self._make_body(state, event.event, so_far))
+        trace = Webhook.from_text(call.job.webhook).trace if call.job.webhook else ()
+        fault, _ = await self._sender.post(event, await self._make_body(state, event.event, so_far), trace)
         self._sender.outcomes["dropped" if fault else "delivered"] += 1

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from panglot.errors import StartError
@@ -33,9 +34,25 @@ MOST_DUE = 100
 """Events that are read at once."""
 GONE = "410"
 REMOVED = "the job was removed"
+MAKE_SECRET = "python3 -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
+"""A command that prints a new secret."""
+UNSIGNED = "webhooks are sent without a signature: no secret is set"
+SIGN = f"set PANGLOT_WEBHOOK_SECRET or --webhook-secret-file, with the output of {MAKE_SECRET}"
 
 log = logging.getLogger("panglot.jobs")
-MakeBody = Callable[[DueWebhook], Awaitable[bytes | None]]
+
+Trace = tuple[tuple[str, str], ...]
+
+
+class Content(NamedTuple):
+    """What an event is sent with."""
+
+    body: bytes
+    trace: Trace
+    """The headers that continue the trace of the job's request."""
+
+
+MakeContent = Callable[[DueWebhook], Awaitable[Content | None]]
 """Makes the body of an event; None: the job was removed. Raises JobTrouble when it cannot be made now."""
 
 
@@ -61,8 +78,8 @@ def secrets_of(file: str, given: str) -> list[bytes]:
         except binascii.Error:
             key = b""
         if not 24 <= len(key) <= 64:
-            fix = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
-            raise StartError("the secret of webhooks is no whsec_ with 24 to 64 bytes in base64", fix=fix)
+            message = "the secret of webhooks is no whsec_ with 24 to 64 bytes in base64"
+            raise StartError(message, fix=MAKE_SECRET)
         keys.append(key)
     return keys
 
@@ -77,11 +94,11 @@ def signature(keys: list[bytes], name: str, timestamp: int, body: bytes) -> str:
 class WebhookSender:
     """Sends the events that are due. They are stored with their times, so a restart changes nothing."""
 
-    def __init__(self, board: JobBoard, allowed: tuple[str, ...], keys: list[bytes], make_body: MakeBody) -> None:
+    def __init__(self, board: JobBoard, allowed: tuple[str, ...], keys: list[bytes], make_content: MakeContent) -> None:
         self.board = board
         self.allowed = allowed
         self.keys = keys
-        self.make_body = make_body
+        self.make_content = make_content
         self.outcomes = board.webhooks
         self._sending: set[int] = set()
         self._hosts: Counter[str] = Counter()
@@ -125,8 +142,8 @@ class WebhookSender:
     async def _send(self, event: DueWebhook, host: str) -> None:
         try:
             try:
-                body = await self.make_body(event)
-                fault, retry_after = (REMOVED, 0.0) if body is None else await self.post(event, body)
+                content = await self.make_content(event)
+                fault, retry_after = (REMOVED, 0.0) if content is None else await self.post(event, *content)
             except JobTrouble as trouble:
                 fault, retry_after = str(trouble), 0.0
             # Recorded before it leaves `_sending`: else the next look would send it again at once.
@@ -154,7 +171,7 @@ class WebhookSender:
             write("postpone", event.number, self.board.store.now() + pause, fault, then=done.set_result)
         await done
 
-    async def post(self, event: DueWebhook, body: bytes) -> tuple[str, float]:
+    async def post(self, event: DueWebhook, body: bytes, trace: Trace) -> tuple[str, float]:
         """Send an event once. Returns what went wrong, or "", and the seconds to wait that the receiver asks for."""
         try:
             target = urls.parse(event.url, Allowed(self.allowed))
@@ -166,7 +183,9 @@ class WebhookSender:
                 urls.check_addresses(target, addresses)
                 connection = await connect(target, addresses[0], self._context())
                 try:
-                    response = await connection.post(target, self._headers(event, body), body, LONGEST_ANSWER)
+                    response = await connection.post(
+                        target, {**dict(trace), **self._headers(event, body)}, body, LONGEST_ANSWER
+                    )
                 finally:
                     connection.close()
         except AddressRefused as error:

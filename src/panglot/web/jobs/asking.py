@@ -18,6 +18,8 @@ LONGEST_WAIT = 60.0
 """The most seconds of a client's `Prefer: wait=N`. A platform whose contract has another limit says so itself."""
 LONGEST_KEY = 255
 WAIT = re.compile(r"wait=([0-9]{1,6})")
+TRACE_PARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+TRACE_STATE = re.compile("[!-~][ -~]{0,511}")
 GONE = Fault(410, "job_removed", "the job was removed")
 STATUSES = {jobs.FULL: 429, jobs.DISK: 507, jobs.UNAVAILABLE: 503, jobs.KEY_REUSED: 422, jobs.DAMAGED: 500}
 NO_WEBHOOKS = Fault(400, "no_webhooks", "this server calls nobody back; see --webhook-allow")
@@ -65,7 +67,16 @@ def completed(
         changes["webhook"] = webhook
     if webhook is not None and options.is_job:
         check_webhook(webhook, settings)
+        changes["webhook"] = webhook._replace(trace=_trace(headers))
     return dataclasses.replace(options, **changes)  # type: ignore[arg-type]
+
+
+def _trace(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The headers by which a receiver continues the trace of a request; none where they are not valid."""
+    parent, state = headers.get("traceparent", ""), headers.get("tracestate", "")
+    if not TRACE_PARENT.fullmatch(parent):
+        return ()
+    return (("traceparent", parent), *((("tracestate", state),) if TRACE_STATE.fullmatch(state) else ()))
 
 
 def _key(given: str) -> str:
