@@ -15,7 +15,7 @@ help:
 	@echo "make check            ruff, mypy, where our longest files and functions stand, and how the pages read"
 	@echo "make check-worker     the types of the worker as CPython 3.8 has them"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
-	@echo "make conformance      the tests of what the platforms' documents promise, and docs/conformance.md from them"
+	@echo "make conformance      the tests of what the platforms' documents promise, and docs/reference/conformance.md from them"
 	@echo "make soak             tests with their full counts, for hours; goes on where it was stopped. AGAIN=1 begins anew"
 	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"

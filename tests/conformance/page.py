@@ -21,7 +21,8 @@ Each platform promises something to the people who write scripts for it. Here yo
 the tests that prove that Panglot keeps them. Every dialect has a table, and every row is one promise.
 
 - The first five dialects have a document of their platform. The column *lines* says where it makes the promise.
-- For the others, the platform's own server was installed and measured. The column *of* says which part a row is about.
+- For the others, the platform's own server was installed and measured. That of PAI-EAS is closed: its rows follow its public documents
+  and scripts. The column *of* says which part a row is about.
 
 | state | meaning |
 | --- | --- |
@@ -36,10 +37,8 @@ What a dialect does differently on purpose, and what it does not support, is on 
 PROOF = """\
 ## How it is proven
 
-A test names the rows that it proves: `@pytest.mark.document("tiinfer.07")`. `make conformance` runs these tests and
-writes this page. The rows are in [tests/conformance](../../tests/conformance). The documents of the platforms are not
-part of this repository. The variable `PANGLOT_SEED_DOCS` names their folder. Without it, tests that run their listings
-word for word are skipped.
+The tests of a row are in its last column. The first five platforms' documents are not part of this repository, so tests that run their
+listings word for word are skipped where these documents are absent. [CONTRIBUTING](../../CONTRIBUTING.md) says how this page is made.
 """
 COLUMNS = ("", "feature", "lines", "state", "tests")
 MEASURED = ("", "feature", "of", "state", "tests")
