@@ -21,8 +21,8 @@ Each platform promises something to the people who write scripts for it. Here yo
 the tests that prove that Panglot keeps them. Every dialect has a table, and every row is one promise.
 
 - The first five dialects have a document of their platform. The column *lines* says where it makes the promise.
-- For the others, the platform's own server was installed and measured. That of PAI-EAS is closed: its rows follow its public documents
-  and scripts. The column *of* says which part a row is about.
+- For the others, the platform's own server was installed and measured. That of PAI-EAS is closed: its rows follow its
+  public documents and scripts. The column *of* says which part a row is about.
 
 | state | meaning |
 | --- | --- |
@@ -37,8 +37,9 @@ What a dialect does differently on purpose, and what it does not support, is on 
 PROOF = """\
 ## How it is proven
 
-The tests of a row are in its last column. The first five platforms' documents are not part of this repository, so tests that run their
-listings word for word are skipped where these documents are absent. [CONTRIBUTING](../../CONTRIBUTING.md) says how this page is made.
+The tests of a row are in its last column. The first five platforms' documents are not part of this repository, so
+tests that run their listings word for word are skipped where these documents are absent.
+[CONTRIBUTING](../../CONTRIBUTING.md) says how this page is made.
 """
 COLUMNS = ("", "feature", "lines", "state", "tests")
 MEASURED = ("", "feature", "of", "state", "tests")
