@@ -21,8 +21,8 @@ HEADERS = [wire.HEADER.pack(length, kind, 0, count, 1) for kind in wire.NAMES fo
 WORDS = [
     *HEADERS,
     *[b"\0" * 4, b"\xff" * 4, b"\0" * 8, b"\1\0\0\0", b"\1" + b"\0" * 7, b"{}", b"[]", b'{"', b'":', b",", b"null"],
-    *rb""""type" "failure" "row" "retire" "batch_split" "report" "warning" "items" "pools" "item" 1 1e999""".split(),
-    *rb""""id" "uris" "step" "batched" "slots" "workers" "max_batch" "seconds" "message" "failed" "error" """.split(),
+    *rb""""type" "failure" "pipeline" "retire" "batch_split" "report" "warning" "items" "pools" 1 1e999""".split(),
+    *rb""""item" "id" "uris" "step" "batched" "slots" "workers" "max_batch" "seconds" "message" "failed" "error" """.split(),
     wire.json_frame(wire.HELLO, GENERATION, {"python": "3.11"}),
     wire.json_frame(wire.READY, GENERATION, READY),
     wire.json_frame(wire.EVENT, GENERATION, {"type": "failure", "item": 1, "message": "m", "traceback": "t"}),

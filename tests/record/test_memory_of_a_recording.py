@@ -56,7 +56,7 @@ def test_memory_is_released_however_an_exchange_ends(recorder: Recorder, request
     tap.answer(answers)
     tap.closed("gone")
     wait_until(lambda: recorder.take(recorder.options.memory))
-    recorder.give_back(recorder.options.memory)
+    recorder.release(recorder.options.memory)
 
 
 class FailingSampler(Sampler):
@@ -72,7 +72,7 @@ def test_a_fault_of_the_tap_ends_the_tap_and_releases_its_memory(recorder: Recor
         tap.answer(ANSWER)
     tap.closed("gone")
     assert recorder.take(recorder.options.memory)
-    recorder.give_back(recorder.options.memory)
+    recorder.release(recorder.options.memory)
 
 
 def test_requests_whose_answers_cannot_be_followed_do_not_pile_up(recorder: Recorder) -> None:
@@ -82,7 +82,7 @@ def test_requests_whose_answers_cannot_be_followed_do_not_pile_up(recorder: Reco
         tap.answer(b"220 mail\r\n\r\n")
     assert not tap._open
     assert recorder.take(recorder.options.memory)
-    recorder.give_back(recorder.options.memory)
+    recorder.release(recorder.options.memory)
 
 
 def test_a_disk_that_is_full_at_the_end_holds_nobody_up(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_memory_has_a_limit(tmp_path: Path) -> None:
     recorder = Recorder(RecorderOptions(tmp_path / "old.rec", memory=1000))
     assert recorder.take(900)
     assert not recorder.take(200)
-    recorder.give_back(900)
+    recorder.release(900)
     assert recorder.take(1000)
     recorder.close()
 

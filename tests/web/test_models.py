@@ -95,7 +95,7 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
         pass
     assert quiet.take(8000, 8000)
     assert flooded.largest_body < settings.max_body
-    shares.give_back(flooded)
+    shares.release(flooded)
     assert quiet.own > (settings.request_memory - shares.most_common) // 4
     flooded.used = 0
     assert shares.common_used == sum(member.beyond_own for member in members[1:]), "its requests ended after it"

@@ -32,7 +32,7 @@ class Temporary:
         """The folder; made again when someone has removed it. Raises OSError."""
         with self._making:
             if self._path is None or not self._path.is_dir():
-                self._let_go()
+                self._close_lock()
                 self._path = self._made()
             return self._path
 
@@ -46,7 +46,7 @@ class Temporary:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         return unlocked.rename(above / unlocked.name.replace(UNLOCKED, self.prefix))
 
-    def _let_go(self) -> None:
+    def _close_lock(self) -> None:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -56,7 +56,7 @@ class Temporary:
         if self._path is not None:
             shutil.rmtree(self._path, ignore_errors=True)
             self._path = None
-        self._let_go()
+        self._close_lock()
 
 
 def sweep(prefix: str) -> None:

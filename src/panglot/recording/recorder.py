@@ -1,6 +1,6 @@
 """Writing a recording: a thread of its own, bounded memory, rotation. Traffic never waits for it.
 
-The loop that carries the traffic calls `take`, `give_back` and `offer`, which never wait. The thread redacts,
+The loop that carries the traffic calls `take`, `release` and `offer`, which never wait. The thread redacts,
 compresses and writes. Any trouble with the disk ends the recording, and nothing else.
 """
 
@@ -94,7 +94,7 @@ class Recorder(PairSink):
         self._on_end(f"the recording has ended: {self.options.path}: {why}; {written}")
         # Nothing comes after the end of the queue, and waiting for more would hold up `close`.
         while not self._at_end and (entry := self._queue.get()) is not None:
-            self.give_back(entry[1])
+            self.release(entry[1])
 
     def _write_all(self) -> None:
         waiting: list[bytes] = []
@@ -127,7 +127,7 @@ class Recorder(PairSink):
             self._redaction.apply(pair)
             return recording.encoded(pair)
         finally:
-            self.give_back(size)
+            self.release(size)
 
     def _head(self) -> dict[str, object]:
         return {recording.MARK: recording.VERSION, "began": round(time.time(), 3), "service": self.options.service}

@@ -60,7 +60,7 @@ class PairSink(ABC):
             self._used += size
             return True
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         with self._lock:
             self._used -= size
 

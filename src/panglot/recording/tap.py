@@ -208,7 +208,7 @@ class ConnectionTap:
             return
         recorder = self._recorder
         if body.held + len(payload) > recorder.options.max_body:
-            recorder.give_back(body.held)
+            recorder.release(body.held)
             body.too_long, body.held, body.pieces = True, 0, []
         elif recorder.take(len(payload)):
             body.pieces.append(payload)
@@ -221,7 +221,7 @@ class ConnectionTap:
         """Give back the memory of an exchange, which is followed and no longer recorded."""
         if exchange.recorded:
             exchange.recorded = False
-            self._recorder.give_back(exchange.held)
+            self._recorder.release(exchange.held)
             exchange.request, exchange.answer = _Body(), _Body()
 
     def _give_up(self) -> None:

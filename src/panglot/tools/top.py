@@ -146,7 +146,7 @@ def _rates(figures: dict[str, Any], width: int) -> Table:
         ("memory", size(now[MEMORY]), [row[MEMORY] for row in history]),
     )
     # The newest second is the last: a narrow terminal leaves out the oldest ones.
-    space = width - sum(max(len(row[place]) for row in rows) + GAP for place in (0, 1))
+    space = width - sum(max(len(row[column]) for row in rows) + GAP for column in (0, 1))
     shown = max(1, min(HISTORY, space))
     table = _table(("", ""), ("now", "right"), ("last minute" if shown == HISTORY else f"last {shown} s", ""))
     for name, figure, values in rows:

@@ -189,7 +189,7 @@ class Dialect:
     @property
     def may_ask_for_pipeline(self) -> bool:
         """Whether `load` may still raise AsksForPipeline: not in a pool, and not where all must be one process."""
-        return not self.package.pool and bool(self.package.settings.get("rows"))
+        return not self.package.pool and bool(self.package.settings.get("may_be_pipeline"))
 
     def warn(self, message: str) -> None:
         """Write a line to the server's log, for its operator."""

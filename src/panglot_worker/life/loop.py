@@ -210,7 +210,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         description["tensors"] = tensor_adapter.describe()
         loaded = arranged(dialect, tensor_adapter.around(stages) if stages is not None else None)
     except AsksForPipeline as wish:
-        port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
+        port.tell(wire.EVENT, {"type": "pipeline", "pools": wish.pools})
         return None
     except BaseException as error:  # noqa: BLE001  loading a script raises anything, SystemExit too
         # The lines of the script first: they usually say more about the failure than the exception does.

@@ -111,7 +111,7 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "cancel_call": {"call": int},
     "took": {"call": int, "bytes": int},
     "held": {"items": list, "since": int},
-    "row": {"pools": list},
+    "pipeline": {"pools": list},
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
     "report": {"report": dict},
     "warning": {"message": str},

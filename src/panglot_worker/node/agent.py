@@ -226,7 +226,7 @@ class NodeAgent:
         return self.retained.get(worker, -1)
 
     def _keys(self) -> bytes:
-        return proof(self.secret, b"rows") + self.certificate.encode()
+        return proof(self.secret, b"pipeline") + self.certificate.encode()
 
     def _on_end(self, worker: WorkerProcess, code: int) -> None:
         self.workers.pop(worker.generation, None)

@@ -1,8 +1,8 @@
 """The Ray driver: a process of its own beside the front, in an interpreter that has the cluster's Ray.
 
 Ray ends its driver when the cluster has gone, and the front must outlive that. The two exchange JSON lines. The front
-sends `{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do":
-"release", "id"}`. This process sends `connected` or `failed`, then for each placement `placed` (where its agent
+sends `{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "start_agent", "id", "needs"}` and `{"do":
+"release", "id"}`. This process sends `connected` or `failed`, then for each placement `agent_started` (where its agent
 listens), `waiting`, or `lost` (why).
 """
 
@@ -113,14 +113,14 @@ class Driver:
             if not line:
                 return
             said = json.loads(line)
-            if said["do"] == "place":
-                task = loop.create_task(self._place(int(said["id"]), said["needs"]))
+            if said["do"] == "start_agent":
+                task = loop.create_task(self._start_agent(int(said["id"]), said["needs"]))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
             else:
                 self._release(said["id"])
 
-    async def _place(self, number: int, needs: Dict[str, Any]) -> None:
+    async def _start_agent(self, number: int, needs: Dict[str, Any]) -> None:
         """Find a placement. An agent that dies before it has begun, for example with its node, is requested again."""
         for left in reversed(range(TRIES)):
             if await self._tried(number, needs, left):
@@ -131,7 +131,7 @@ class Driver:
 
         Once the agent is reported, the front decides when it ends.
         """
-        placed = False
+        started = False
         try:
             actor = self.actors[number] = self._make_agent(number, needs)
             opening = asyncio.ensure_future(wait_for(actor.begin.remote()))
@@ -139,8 +139,8 @@ class Driver:
             waited, _ = await asyncio.wait({opening}, timeout=PATIENCE)
             if not waited:
                 self.tell(**{"is": "waiting", "id": number, "nodes": nodes(self.ray)})
-            self.tell(**{"is": "placed", "id": number, **await opening})
-            placed = True
+            self.tell(**{"is": "agent_started", "id": number, **await opening})
+            started = True
             await wait_for(actor.until_gone.remote())
         except Exception as error:  # noqa: BLE001  Ray raises anything
             if isinstance(error, ConnectionError):
@@ -148,13 +148,13 @@ class Driver:
                 os._exit(1)
             # The front may have released the placement while we waited for it.
             wanted = number in self.actors
-            if left and wanted and not placed and isinstance(error, self.ray.exceptions.RayActorError):
+            if left and wanted and not started and isinstance(error, self.ray.exceptions.RayActorError):
                 self._release(number)
                 return False
             # Ray wraps the exception of an agent in one of its own.
             cause = getattr(error, "cause", None) or error
             self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": reason(cause)})
-        if placed:
+        if started:
             # It has ended already; `_release` would ask Ray to kill it.
             self.actors.pop(number, None)
         else:

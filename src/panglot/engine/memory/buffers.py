@@ -46,7 +46,7 @@ class Block:
         del self.arena.sent[self]
         self.holders -= 1
         if not self.holders:
-            self.arena.give_back(self)
+            self.arena.release(self)
 
 
 class SharedBuffer:
@@ -92,7 +92,7 @@ class SharedBuffer:
         self._block, self.view = None, EMPTY
         block.holders -= 1
         if not block.holders:
-            block.arena.give_back(block)
+            block.arena.release(block)
 
     # The last net, for code that forgets. The garbage collector may run it on another thread: see `Arena.used`.
     __del__ = release
@@ -173,7 +173,7 @@ class Arena:
             self._made += 1
         return SharedBuffer(block)
 
-    def give_back(self, block: Block) -> None:
+    def release(self, block: Block) -> None:
         # After `close` the lists are gone, and a block in them would keep the mapping alive.
         if self.fd >= 0:
             self._free[block.order].append(block)

@@ -278,9 +278,9 @@ class Pool:
         elif kind == "sick" and not event["certain"]:
             # The worker serves until its successor is ready. A worker that is certain gets no more calls: see `note`.
             self.supervisor.replace_sick(worker, str(event["message"]))
-        elif kind == "let_go":
+        elif kind == "release":
             self.supervisor.release_retained(worker)
-        elif kind == "row":
+        elif kind == "pipeline":
             if not self.engine.divide(event["pools"]):
                 worker.failure = {"problem": pipeline.too_late(event["pools"]), "fix": "restart the server"}
         else:

@@ -91,7 +91,10 @@ class Launcher:
         """What the worker has to know about its package."""
         return {
             **self.package.for_worker(),
-            "settings": {**self.settings.for_worker(), "rows": self.inline is None and not self.settings.pools},
+            "settings": {
+                **self.settings.for_worker(),
+                "may_be_pipeline": self.inline is None and not self.settings.pools,
+            },
             "worker": worker.index,
             "run_folder": self.scratch.folder(self._folder(worker)),
             "pool": self.plan.for_worker(),

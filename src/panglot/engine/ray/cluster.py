@@ -104,7 +104,7 @@ class Cluster:
         return placement
 
     def _ask(self, placement: Placement) -> None:
-        self._say({"do": "place", "id": placement.number, "needs": placement.needs})
+        self._say({"do": "start_agent", "id": placement.number, "needs": placement.needs})
 
     def forget(self, placement: Placement) -> None:
         self.placements.pop(placement.number, None)
@@ -247,7 +247,7 @@ class Cluster:
         # It was released or lost, and this message crossed the news on its way.
         if placement is None:
             return
-        if said["is"] == "placed":
+        if said["is"] == "agent_started":
             self._retain(placement.open(said))
         elif said["is"] == "waiting":
             log.warning(

@@ -20,12 +20,12 @@ def host_and_port(address: str) -> tuple[str, int] | None:
 
 async def check_reach(address: str) -> None:
     """Raise StartError where nobody listens at an address."""
-    place = host_and_port(address)
-    if place is None:
+    target = host_and_port(address)
+    if target is None:
         return
     try:
         async with asyncio.timeout(LONGEST):
-            _, writer = await asyncio.open_connection(*place)
+            _, writer = await asyncio.open_connection(*target)
     except TimeoutError:
         raise _nobody(address, f"no connection within {LONGEST:g} s") from None
     except OSError as error:
@@ -33,7 +33,7 @@ async def check_reach(address: str) -> None:
         why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error)
         raise _nobody(address, why.lower()) from None
     except OverflowError:
-        raise StartError(f"--ray {address}: {place[1]} is no port", fix=HEAD) from None
+        raise StartError(f"--ray {address}: {target[1]} is no port", fix=HEAD) from None
     writer.close()
 
 

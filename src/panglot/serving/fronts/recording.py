@@ -99,7 +99,7 @@ class RecordingForFronts:
             try:
                 pair = pair_of(head, (bytes(bodies[:middle]), bytes(bodies[middle:])))
             except ValueError:
-                recorder.give_back(size)
+                recorder.release(size)
                 recorder.skipped += 1
                 return
             # All fronts have one clock. A request may have begun before this front did.
@@ -146,7 +146,7 @@ class RecordingElsewhere(PairSink):
 
     def offer(self, pair: Pair, size: int) -> None:
         if self._link is None:
-            self.give_back(size)
+            self.release(size)
             self.dropped += 1
         else:
             self._send(pair, size)
@@ -176,7 +176,7 @@ class RecordingElsewhere(PairSink):
             self._link, self.recording = None, True
             # Frames with a pair have a size, frames with numbers alone have none.
             self.dropped += sum(size > 0 for size in self._sent)
-            self.give_back(sum(self._sent))
+            self.release(sum(self._sent))
             self._sent.clear()
             self._all_taken.set()
 
@@ -184,7 +184,7 @@ class RecordingElsewhere(PairSink):
         """Note that the oldest frame without an answer is taken. Raises WireError."""
         self.recording = wire.json_object(calls.read(payload)[0])["recording"]
         if self._sent:
-            self.give_back(self._sent.popleft())
+            self.release(self._sent.popleft())
         if not self._sent:
             self._all_taken.set()
 

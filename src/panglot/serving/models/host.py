@@ -137,7 +137,8 @@ class ModelHost:
         quota = self._shares.new(plan.settings) if self._shares is not None else self.quota
         settings = on_nodes(plan.settings) if plan.settings.ray else plan.settings
         contract = dialects.contract(plan.package, settings)
-        at_home = needs_one_front(plan.package, settings, contract)
+        at_home = self.plan.callers_at_home and plan.package.calls_models
+        at_home = at_home or needs_one_front(plan.package, settings, contract)
         share = self.share.of_model(pipeline.fewest_workers(settings), at_home)
         engine_kind = KeyedEngine if plan.package.sticks_by else LocalEngine
         engine = engine_kind(plan.package, settings, metrics, cluster=self.cluster, share=share, bodies=self._bodies)
@@ -345,7 +346,7 @@ class ModelHost:
         # After its workers: until they have ended, `bury_orphans` must know that their processes have an owner.
         self.engines.remove(hosted.engine)
         if self._shares is not None and isinstance(model.quota, Share):
-            self._shares.give_back(model.quota)
+            self._shares.release(model.quota)
         hosted.undo.close()
         self.on_stopped(hosted.engine)
 

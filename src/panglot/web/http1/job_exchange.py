@@ -243,8 +243,8 @@ class JobExchange(Exchange):
         if board is not None:
             board.held.changed(name)
 
-    def _let_go(self) -> None:
-        """Hold the job no longer."""
+    def _release_held(self) -> None:
+        """Release the held job, and its memory."""
         call, self._held, board = self._held, None, self.front.jobs
         if self._timer is not None:
             self._timer.cancel()
@@ -258,7 +258,7 @@ class JobExchange(Exchange):
         board = self.front.jobs
         assert board is not None
         assert isinstance(call, HeldCall)
-        self._let_go()
+        self._release_held()
         if self._is_gone():
             return
         self.queued_us, self.worker, self.trail = call.queued_us, call.worker, call.trail
@@ -398,7 +398,7 @@ class JobExchange(Exchange):
         if self._held is not None and self._timer is not None:
             # Else it is being stored, and `_adopted` finds that the client is gone.
             call = self._held
-            self._let_go()
+            self._release_held()
             call.cancel(call)
         self._cancel_attached()
 

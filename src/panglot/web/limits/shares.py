@@ -26,7 +26,7 @@ class Shares:
         self._divide()
         return share
 
-    def give_back(self, share: Share) -> None:
+    def release(self, share: Share) -> None:
         """Divide the share of a model that was unloaded among the others."""
         if share in self.members:
             self.members.remove(share)

@@ -25,7 +25,7 @@ USUALLY_DROPPED_AS = (503, 429, 422)
 """The statuses of answers to requests that are dropped for a reason; a platform may have others."""
 NAMED_IN_OBITUARY = 8
 """How many of the requests that a worker held its obituary names."""
-Place = tuple[str, int]
+RouteStatus = tuple[str, int]
 """A route, and the status of an answer."""
 
 
@@ -75,7 +75,7 @@ class Failures:
 
     def update(
         self, owner: Owner, metrics: Metrics, troubles: Iterable[Trouble], routes: frozenset[str],
-        answered: Mapping[str, Place],
+        answered: Mapping[str, RouteStatus],
     ) -> None:  # fmt: skip
         """Add what a model has counted and reported since the last time; `answered` has the recent requests by id."""
         waiting = self._unexplained.setdefault(owner, {})
@@ -100,27 +100,29 @@ class Failures:
             if count != group.count:
                 group.count, group.last = count, time.time()
 
-    def _explain(self, owner: Owner, metrics: Metrics, waiting: dict[str, int], answered: Mapping[str, Place]) -> None:
+    def _explain(
+        self, owner: Owner, metrics: Metrics, waiting: dict[str, int], answered: Mapping[str, RouteStatus]
+    ) -> None:
         """Note which answers the troubles are about. Of many requests in a second some are no longer recent."""
         for request_id, turns in list(waiting.items()):
-            place = answered.get(request_id)
-            if place is None and turns < PATIENCE:
+            answer = answered.get(request_id)
+            if answer is None and turns < PATIENCE:
                 waiting[request_id] = turns + 1
                 continue
             del waiting[request_id]
             self._done.append(request_id)
-            place = place or self._likely(owner, metrics)
-            if place is not None and place[1] >= 400:
-                self._explained[owner, *place] += 1
+            answer = answer or self._likely(owner, metrics)
+            if answer is not None and answer[1] >= 400:
+                self._explained[owner, *answer] += 1
 
-    def _likely(self, owner: Owner, metrics: Metrics) -> Place | None:
+    def _likely(self, owner: Owner, metrics: Metrics) -> RouteStatus | None:
         """Where a script most likely failed: the route with the most answers of 500 that nothing explains."""
         left = {
             (route, status): count - self._explained[owner, route, status]
             for (route, status), count in metrics.requests.items()
             if status == HTTPStatus.INTERNAL_SERVER_ERROR
         }
-        best = max(left, key=lambda place: left[place], default=None)
+        best = max(left, key=lambda answer: left[answer], default=None)
         return best if best is not None and left[best] > 0 else None
 
     def shown(self, model: str = "") -> list[dict[str, Any]]:
@@ -134,7 +136,7 @@ class Failures:
         """The new ones. An engine remembers the last ones, oldest first."""
         last = self._seen.get(owner)
         # By identity: two troubles may be equal.
-        known = next((place for place, trouble in enumerate(troubles) if trouble is last), -1)
+        known = next((index for index, trouble in enumerate(troubles) if trouble is last), -1)
         if troubles:
             self._seen[owner] = troubles[-1]
         return troubles[known + 1 :]
@@ -165,13 +167,13 @@ class Failures:
         return self.groups[key]
 
 
-def _take_out(left: dict[Place, int], count: int, statuses: Sequence[int]) -> None:
+def _take_out(left: dict[RouteStatus, int], count: int, statuses: Sequence[int]) -> None:
     """Take the answers to dropped requests out of those that nothing explains, first those of the likely statuses."""
-    order = {status: place for place, status in enumerate(statuses)}
-    likely = sorted(left, key=lambda place: (order.get(place[1], len(order)), -left[place]))
-    for place in likely:
-        taken = max(0, min(count, left[place]))
-        left[place] -= taken
+    order = {status: index for index, status in enumerate(statuses)}
+    likely = sorted(left, key=lambda answer: (order.get(answer[1], len(order)), -left[answer]))
+    for answer in likely:
+        taken = max(0, min(count, left[answer]))
+        left[answer] -= taken
         count -= taken
 
 

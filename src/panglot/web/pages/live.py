@@ -317,9 +317,9 @@ def _batches(models: Iterable[Model]) -> list[tuple[int, int]]:
     """How many batches had at most so many items, and more than half as many."""
     sizes: dict[int, int] = {}
     pools = [pool for model in models for pool in model.metrics.pools.values()]
-    for place, count in ((place, count) for pool in pools for place, count in enumerate(pool.batch_size.counts)):
+    for power, count in ((power, count) for pool in pools for power, count in enumerate(pool.batch_size.counts)):
         if count:
-            sizes[2**place] = sizes.get(2**place, 0) + count
+            sizes[2**power] = sizes.get(2**power, 0) + count
     return sorted(sizes.items())
 
 

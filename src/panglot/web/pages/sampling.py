@@ -75,10 +75,10 @@ def percentile(counts: Sequence[int], share: float) -> float:
     """The value that this share of a histogram's values stays below; inside of a bucket, by proportion."""
     wanted = sum(counts) * share
     below = 0
-    for place, count in enumerate(counts):
+    for power, count in enumerate(counts):
         if count > 0 and below + count >= wanted:
-            low = 2.0 ** (place - 1) if place else 0.0
-            return low + (2.0**place - low) * (wanted - below) / count
+            low = 2.0 ** (power - 1) if power else 0.0
+            return low + (2.0**power - low) * (wanted - below) / count
         below += count
     return 0.0
 

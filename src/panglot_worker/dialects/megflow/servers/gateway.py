@@ -166,7 +166,7 @@ class Gateway:
             self._gone.add(server.path)
             all_gone = len(self._gone) == len(self._playing())
         if all_gone and self.ledger is not None:
-            self.port.tell(wire.EVENT, {"type": "let_go"})
+            self.port.tell(wire.EVENT, {"type": "release"})
 
     def _begin(self, request: Request) -> None:
         with self._lock:

@@ -100,7 +100,7 @@ class VideoServer(ServerNode):
                 continue
             if arrival is None or isinstance(arrival, Request):
                 return arrival
-            self._let_go()
+            self._leave_streams()
 
     def _running(self) -> List[Stream]:
         with self._lock:
@@ -265,7 +265,7 @@ class VideoServer(ServerNode):
         words = (before.number, stream.playback.source.shown, before.first, orphan.gap["reason"])
         self._warn("stream %d (%s) goes on at frame %d: %s" % words)
 
-    def _let_go(self) -> None:
+    def _leave_streams(self) -> None:
         """Leave all streams to another worker, except streams of uploads, which live as long as their request."""
         streams = [stream for stream in self._running() if stream.playback.source.as_written]
         # All of them before `leave`, after which none is noted.
