@@ -56,6 +56,7 @@ def test_a_receiver_is_told_signed_and_again_after_a_refusal(receiver: Receiver,
         other = {"prefer": "respond-async", "job-webhook": "http://127.0.0.1:9/"}
         refused = server.client.post("/predict", json={}, headers=other)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_webhook")
+        assert "without a signature" not in server.log
     told = {json.loads(body)["type"]: (headers, json.loads(body), body) for headers, body in receiver.events}
     headers, value, body = told["job.completed"]
     assert headers["webhook-id"] == f"evt_{job}_completed"
@@ -82,7 +83,9 @@ def test_an_event_that_was_refused_comes_again_after_a_crash_and_a_restart(recei
         wait_until(lambda: len(receiver.events) == 1, 60)
         wait_until(lambda: server.metric("panglot_webhooks", outcome="delivered") == 1)
         assert server.client.get(f"/jobs/{job}").json()["attempts"] == 1, "the job itself did not run again"
+        assert server.log.count("webhooks are sent without a signature") == 1
     ((sent, body),) = receiver.events
+    assert "webhook-signature" not in sent
     assert [sent["webhook-id"]] == receiver.refused == [f"evt_{job}_completed"]
     assert json.loads(body)["data"]["answer"] == {"echo": {"a": 1}}
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -370,3 +371,14 @@ def test_files_that_git_lfs_has_not_fetched_are_named(tmp_path: Path) -> None:
     found = Examined(path)["package files"]
     assert found.value.endswith("model.bin, weights/1.bin, weights/2.bin, weights/3.bin, weights/4.bin and 1 more")
     assert (found.state, found.fix) == ("warning", f"git -C {path} lfs pull")
+
+
+def test_unsigned_webhooks_are_told_with_the_way_to_a_secret() -> None:
+    found = Examined("--webhook-allow", "example.com")["panglot webhooks"]
+    assert (found.state, "without a signature" in found.value) == ("warning", True)
+    command = re.search(r"python3 -c \"(.+)\"", found.fix)
+    assert command is not None
+    made = subprocess.run([sys.executable, "-c", command[1]], capture_output=True, text=True, check=True).stdout
+    secret = {"PANGLOT_WEBHOOK_SECRET": made.strip()}
+    assert Examined("--webhook-allow", "example.com", env=secret).all("panglot webhooks") == []
+    assert Examined().all("panglot webhooks") == []

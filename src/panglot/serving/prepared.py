@@ -10,6 +10,7 @@ from typing import NamedTuple
 from panglot import dialects
 from panglot.engine.ray import needs
 from panglot.errors import LoadError
+from panglot.jobs.webhooks.sending import SIGN, UNSIGNED
 from panglot.machine import devices
 from panglot.serving.forgetting import forget_tokens
 from panglot.serving.models import host as model_host
@@ -48,6 +49,8 @@ def prepare(plan: ServingPlan) -> Prepared:
     sockets = listeners.bind_all(distinct(contracts), settings)
     if rules.is_closed and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
+    if settings.webhook_allow and not rules.webhook_keys:
+        log.warning("%s (fix: %s)", UNSIGNED, SIGN)
     plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
     return Prepared(plan, rules, sockets, tls)
 

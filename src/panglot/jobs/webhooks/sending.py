@@ -34,7 +34,7 @@ MOST_DUE = 100
 """Events that are read at once."""
 GONE = "410"
 REMOVED = "the job was removed"
-MAKE_SECRET = "python3 -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
+MAKE_SECRET = "python3 -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""  # noqa: S105  a command
 """A command that prints a new secret."""
 UNSIGNED = "webhooks are sent without a signature: no secret is set"
 SIGN = f"set PANGLOT_WEBHOOK_SECRET or --webhook-secret-file, with the output of {MAKE_SECRET}"

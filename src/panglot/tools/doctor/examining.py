@@ -119,6 +119,14 @@ def missing_libraries(_: Settings) -> CheckResult | None:
     return CheckResult(f"missing: {', '.join(absent)}", PROBLEM, fix) if absent else None
 
 
+def unsigned_webhooks(settings: Settings) -> CheckResult | None:
+    """Whether the receivers of webhooks cannot tell who calls them."""
+    from panglot.jobs.webhooks.sending import SIGN, UNSIGNED
+
+    is_signed = bool(settings.webhook_secret_file or os.environ.get("PANGLOT_WEBHOOK_SECRET", "").strip())
+    return CheckResult(UNSIGNED, WARNING, SIGN) if settings.webhook_allow and not is_signed else None
+
+
 def _requirement(name: str) -> str:
     """A library as Panglot requires it, with its versions."""
     try:
@@ -262,4 +270,5 @@ CHECKS = (
     Check(FRONT, "platform", system),
     Check(FRONT, "libraries", missing_libraries),
     Check(FRONT, "libraries", libraries),
+    Check(FRONT, "webhooks", unsigned_webhooks),
 )
