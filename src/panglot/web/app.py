@@ -17,11 +17,11 @@ from panglot.engine.call import Fault
 from panglot.metrics.counters import Metrics
 from panglot.terminal.text import visible
 from panglot.web.access.keys import KeyHolder, Wanted
+from panglot.web.access.reached_models import reached_by
 from panglot.web.access.tokens import FOR_BROWSERS
 from panglot.web.contract import (
     ADMIN,
     CONTROL,
-    INFER,
     METRICS,
     PUBLIC,
     AdminRoute,
@@ -204,7 +204,8 @@ class App:
         def answer(subject: Any, request: Request) -> Response | Awaitable[Response]:
             if self.front.administration is None:
                 raise RouteRefused(repository.OFF)
-            return route.answer(self.front.administration(model.package.dialect), request)
+            administration = self.front.administration(model.package.dialect)
+            return route.answer(reached_by(request.scope.get("key_holder"), administration), request)
 
         return Page(route.path, route.access, answer, methods=route.methods)
 
@@ -273,8 +274,8 @@ class App:
         if page.access == CONTROL and not self.front.access.is_controllable:
             return subject.metrics, page.path, self._refused(subject, path, repository.OFF, request_id)
         model = subject.name if isinstance(subject, Model) else parameters.get("model", "")
-        # A key for some of the models opens a list of all, which leaves the others out.
-        model = "" if placed.of_all and page.access == INFER else model
+        # For a key, these routes know only the models that it reaches.
+        model = "" if placed.of_all else model
         forms = subject.contract.token_forms if isinstance(subject, Model) else ()
         refusal = refusal_of(self.front, scope, Wanted(page.access, path, model), forms)
         if refusal is not None and refusal.status == 401:

@@ -48,10 +48,10 @@ def lists(options: Any) -> tuple[AdminRoute, ...]:
         return ()
 
     def list_all(administration: ModelAdministration, request: Request) -> JSONResponse:
-        return listing(_reached(administration, request))
+        return listing(_newest(administration))
 
     def show(administration: ModelAdministration, request: Request) -> JSONResponse:
-        return show_model(_reached(administration, request), request.path_params["model"])
+        return show_model(_newest(administration), request.path_params["model"])
 
     return (
         AdminRoute(LIST, list_all, methods=("GET",), access=INFER),
@@ -59,13 +59,11 @@ def lists(options: Any) -> tuple[AdminRoute, ...]:
     )
 
 
-def _reached(administration: ModelAdministration, request: Request) -> list[Any]:
-    """The models that OpenAI's clients can call and that the client's key opens, the newest version of each name."""
+def _newest(administration: ModelAdministration) -> list[Any]:
+    """The models that OpenAI's clients can call, the newest version of each name."""
     # `models` has the oldest version of each name first, so the newest one stays in the table.
     newest = {model.name: model for model in administration.models() if is_served(model.package.options)}
-    holder = request.scope.get("key_holder")
-    key = holder.key if holder is not None else None
-    return [model for model in newest.values() if key is None or key.reaches_model(model.name)]
+    return list(newest.values())
 
 
 def listing(models: list[Any]) -> JSONResponse:

@@ -236,8 +236,9 @@ async def _loaded(administration: ModelAdministration, name: str, given: str) ->
     try:
         await administration.load(name)
     except RouteRefused as refused:
-        # The folder has it, and it does not load: the client gets the reason. Else it is not found.
-        if name in administration.absent():
+        # The folder has it, and it does not load, or the client's key is not for it: the client gets the reason. Else
+        # it is not found.
+        if refused.fault.status == 403 or name in administration.absent():
             raise
         problem = f"Model not found at: {given} ({refused.fault.message})"
         raise RouteRefused(Fault(404, "no_model", problem)) from None

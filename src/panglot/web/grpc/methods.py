@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
 from panglot.engine import interface as states
+from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ADMIN, CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
 from panglot.web.grpc import messages
@@ -34,6 +35,8 @@ class Method(NamedTuple):
 
     access: str
     answer: Callable[[Front, bytes], bytes | Coroutine[Any, Any, bytes]]
+    model_field: int = 0
+    """The field of the message that names the model which the call is about; 0: it is about none, or anyone may."""
 
 
 def _is_ready(front: Front) -> bool:
@@ -109,23 +112,35 @@ METHODS = {
     f"/{SERVICE}/ServerReady": Method(PUBLIC, lambda front, body: number(1, _is_ready(front))),
     f"/{SERVICE}/ModelReady": Method(PUBLIC, _model_ready),
     f"/{SERVICE}/ServerMetadata": Method(INFER, lambda front, body: messages.server(metadata.server())),
-    f"/{SERVICE}/ModelMetadata": Method(INFER, _metadata),
-    f"/{SERVICE}/ModelConfig": Method(INFER, _config),
-    f"/{SERVICE}/ModelStatistics": Method(ADMIN, _statistics),
+    f"/{SERVICE}/ModelMetadata": Method(INFER, _metadata, 1),
+    f"/{SERVICE}/ModelConfig": Method(INFER, _config, 1),
+    f"/{SERVICE}/ModelStatistics": Method(ADMIN, _statistics, 1),
     f"/{SERVICE}/RepositoryIndex": Method(ADMIN, _index),
-    f"/{SERVICE}/RepositoryModelLoad": Method(CONTROL, _load),
-    f"/{SERVICE}/RepositoryModelUnload": Method(CONTROL, _unload),
+    f"/{SERVICE}/RepositoryModelLoad": Method(CONTROL, _load, 2),
+    f"/{SERVICE}/RepositoryModelUnload": Method(CONTROL, _unload, 2),
     f"/{HEALTH}/Check": Method(PUBLIC, _check),
 }
 
 
-def respond(front: Front, method: str, body: bytes) -> bytes | Coroutine[Any, Any, bytes]:
-    """The answer to a call that is no inference, at once where that can be. Raises RpcError."""
-    answer = METHODS[method].answer
+def respond(front: Front, method: str, body: bytes, holder: KeyHolder | None) -> bytes | Coroutine[Any, Any, bytes]:
+    """The answer to a call that is no inference, at once where that can be. Raises RpcError.
+
+    `holder` is the client, where it has a key: the key must reach the model that the call is about.
+    """
+    _, answer, model_field = METHODS[method]
+    if holder is not None and model_field:
+        with _errors_of_rpc():
+            _check_model(holder, named(body)[model_field - 1])
     if inspect.iscoroutinefunction(answer):
         return _later(front, answer, body)
     with _errors_of_rpc():
         return answer(front, body)
+
+
+def _check_model(holder: KeyHolder, name: str) -> None:
+    fault = holder.forbids_model(name) if name else None
+    if fault is not None:
+        raise refused(fault)
 
 
 async def _later(front: Front, answer: Callable[[Front, bytes], Any], body: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from panglot.engine.call import Fault
 from panglot.web.access.keys import KeyHolder, Wanted
+from panglot.web.access.reached_models import reached_by
 from panglot.web.access.remembered_key import RememberedKey
 from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine, RouteRefused, TokenForm
 from panglot.web.front import Front
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
-ABOUT_MODEL = tuple(f"/{SERVICE}/{name}" for name in ("ModelMetadata", "ModelConfig", "ModelStatistics"))
-"""Calls whose message names the model that they are about."""
 Administer = Callable[[ModelAdministration, bytes], Awaitable[bytes]]
 NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
 
@@ -38,8 +37,8 @@ class Service(NamedTuple):
     """How a call is answered: by `answer`, by `answer_stream`, by the engine if it only `infers`, or by `Watches`."""
 
     access: str
-    answer: Callable[[bytes], bytes | Coroutine[Any, Any, bytes]] | None = None
-    """From its only message to the only answer. Raises RpcError."""
+    answer: Callable[[bytes, KeyHolder | None], bytes | Coroutine[Any, Any, bytes]] | None = None
+    """From its only message, and the client that has a key, to the only answer. Raises RpcError."""
     answer_stream: Callable[[BidiCall], Coroutine[Any, Any, None]] | None = None
     """Answers many messages, as they come. Raises RpcError."""
     infers: bool = False
@@ -113,14 +112,6 @@ class Services:
         route = self.front.paths.rpc_routes.get(method)
         return route.models.first.model.contract.token_forms if route is not None else ()
 
-    def check_model(self, method: str, holder: KeyHolder, body: bytes) -> None:
-        """Check whether the key of a call reaches the model that the call is about. Raises RpcError."""
-        if method in ABOUT_MODEL:
-            name = watched_service(body)
-            fault = holder.forbids_model(name) if name else None
-            if fault is not None:
-                raise refused(fault)
-
     async def _model_stream_infer(self, stream: BidiCall) -> None:
         await StreamInfer(self.front, self.open, stream).run()
 
@@ -134,16 +125,19 @@ class Services:
             return Service(access, functools.partial(self._administered, route, route.method.administer))
         if answer is not None:
             model = (route.models.find("") or route.models.first).model
-            return Service(access, functools.partial(answer, model), is_public=access == PUBLIC)
+            return Service(access, lambda message, holder: answer(model, message), is_public=access == PUBLIC)
         if route.method.streams:
             return Service(access, answer_stream=functools.partial(self._streamed, route), infers=True, native=route)
         return Service(access, infers=True, native=route)
 
-    async def _administered(self, route: RpcRoute, administer: Administer, message: bytes) -> bytes:
+    async def _administered(
+        self, route: RpcRoute, administer: Administer, message: bytes, holder: KeyHolder | None
+    ) -> bytes:
         if self.front.administration is None:
             raise self._refused(route.path, repository.OFF)
         try:
-            return await administer(self.front.administration(route.models.first.model.package.dialect), message)
+            administration = self.front.administration(route.models.first.model.package.dialect)
+            return await administer(reached_by(holder, administration), message)
         except RouteRefused as refusal:
             raise self._refused(route.path, refusal.fault) from None
         except ValueError:

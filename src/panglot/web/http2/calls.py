@@ -230,9 +230,7 @@ class Calls:
             if stream.service.infers:
                 self._infer(stream, message)
             elif stream.service.answer is not None:
-                if stream.holder is not None:
-                    self.services.check_model(stream.head.path, stream.holder, message.plain())
-                self._answer(stream, stream.service.answer(message.plain()))
+                self._answer(stream, stream.service.answer(message.plain(), stream.holder))
             else:
                 stream.watch = Watch(stream, self.services.watches, watched_service(message.plain()))
                 stream.watch.begin()
