@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,47 @@ def test_the_same_key_is_the_same_job(client: Client) -> None:
     with pytest.raises(CallError) as reused:
         client.submit({"k": 2}, idempotency_key="the-key")
     assert reused.value.code == "key_reused"
+
+
+class Streams(http.server.BaseHTTPRequestHandler):
+    """A route that makes no jobs: it answers with a stream that does not end."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"data: 1\n\n")
+        self.rfile.read()
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+def test_a_route_that_makes_no_jobs_is_told_before_its_stream_ends() -> None:
+    async def submit(url: str) -> None:
+        async with AsyncClient(url, dialect="plain", timeout=10) as client:
+            await client.submit({})
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Streams) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/analyze_video"
+        with Client(url, dialect="plain", timeout=10) as client, pytest.raises(CallError) as told:
+            client.submit({})
+        with pytest.raises(CallError) as told_too:
+            asyncio.run(submit(url))
+        server.shutdown()
+    assert str(told.value) == str(told_too.value)
+    assert told.value.code == "no_job"
+    assert "this route makes no jobs" in told.value.message
 
 
 def test_all_of_it_with_await(server: Server) -> None:

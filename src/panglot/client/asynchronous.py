@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from panglot.client.answers import CallAnswer, answer_of, parser_of
 from panglot.client.attempts import Outcome, Pause, Result, Send, Steps
 from panglot.client.common import CallerBase
 from panglot.client.errors import CallError
-from panglot.client.jobs import AsyncJobHandle
+from panglot.client.jobs import AsyncJobHandle, name_of
 from panglot.client.requests import NOTHING
 from panglot.inputs.base import About
 
@@ -74,7 +75,15 @@ class AsyncClient(CallerBase):
         A second job with the same `idempotency_key` is the first one. The server calls the address `webhook` when the
         job ends. An input that has fields of these names is given as a dict.
         """
-        return self.job(await self._drive(self._submitting(given, values, idempotency_key, webhook)))
+        response = await self._drive(self._submitting(given, values, idempotency_key, webhook))
+        try:
+            name = name_of(response)
+            # So that the connection can be used again. If it is lost, the job is known nevertheless.
+            with contextlib.suppress(httpx.HTTPError):
+                await response.aread()
+        finally:
+            await response.aclose()
+        return self.job(name)
 
     def job(self, name: str) -> AsyncJobHandle:
         """A job that was submitted before, by its id."""

@@ -14,7 +14,7 @@ import httpx
 
 from panglot.client.attempts import CallPolicy, Outgoing, Send, Steps, attempts
 from panglot.client.errors import CallError, of_exception
-from panglot.client.jobs import JobSteps, as_job, name_of
+from panglot.client.jobs import JobSteps, as_job
 from panglot.client.requests import NOT_FOUND, READY, Address, outgoing
 from panglot.inputs.base import About
 
@@ -54,14 +54,16 @@ class CallerBase:
         about = yield from self._learning()
         return (yield from self._sending(outgoing(about, given, values), whole))
 
-    def _submitting(self, given: Any, values: dict[str, Any], key: str, webhook: str) -> Steps[str]:
-        """Submit an input as a job, and return the job's id. Raises CallError, and ValueError as `_calling`."""
+    def _submitting(self, given: Any, values: dict[str, Any], key: str, webhook: str) -> Steps[httpx.Response]:
+        """Submit an input as a job. `name_of` tells the id. Raises CallError, and ValueError as `_calling`.
+
+        Only an error is read: a route that makes no jobs may answer with a long stream.
+        """
         about = yield from self._learning()
         request = as_job(outgoing(about, given, values), key, webhook)
         # Also where the policy forbids it: by its key, the second request is the same job.
         policy = dataclasses.replace(self._policy, retry=True)
-        response = yield from attempts(request, policy, self._address.url, time.monotonic)
-        return name_of(response)
+        return (yield from attempts(request, policy, self._address.url, time.monotonic, whole=False))
 
     def _job_steps(self, name: str) -> JobSteps:
         return JobSteps(name, self._policy, self._address.url)

@@ -84,8 +84,11 @@ def name_of(response: httpx.Response) -> str:
         answer_of(response)
     match = ID.search(response.headers.get("location", ""))
     if match is None:
-        message = "the server answered without making a job of the request: it knows no jobs"
-        raise CallError(message, status=response.status_code, code="no_job", body=response.content)
+        message = (
+            "this route makes no jobs: the server began to answer at once, as it does for an uploaded video; "
+            "use stream or ask instead"
+        )
+        raise CallError(message, status=response.status_code, code="no_job")
     return match[1]
 
 

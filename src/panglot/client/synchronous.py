@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,7 @@ from panglot.client.answers import CallAnswer, answer_of, parser_of
 from panglot.client.attempts import Outcome, Pause, Result, Send, Steps
 from panglot.client.common import CallerBase
 from panglot.client.errors import CallError
-from panglot.client.jobs import JobHandle
+from panglot.client.jobs import JobHandle, name_of
 from panglot.client.requests import NOTHING
 from panglot.inputs.base import About
 
@@ -74,7 +75,15 @@ class Client(CallerBase):
         A second job with the same `idempotency_key` is the first one. The server calls the address `webhook` when the
         job ends. An input that has fields of these names is given as a dict.
         """
-        return self.job(self._drive(self._submitting(given, values, idempotency_key, webhook)))
+        response = self._drive(self._submitting(given, values, idempotency_key, webhook))
+        try:
+            name = name_of(response)
+            # So that the connection can be used again. If it is lost, the job is known nevertheless.
+            with contextlib.suppress(httpx.HTTPError):
+                response.read()
+        finally:
+            response.close()
+        return self.job(name)
 
     def job(self, name: str) -> JobHandle:
         """A job that was submitted before, by its id."""
