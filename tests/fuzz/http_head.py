@@ -15,7 +15,7 @@ from panglot.engine.call import Call, Fault
 from panglot.web import app
 from panglot.web.front import Front
 from panglot.web.http1.connection import Connections, HttpConnection
-from panglot.web.http1.head import RequestHead
+from panglot.web.http1.heads.request_head import RequestHead
 from panglot_worker.line import wire
 from support.still import StillEngine, still_front, still_model
 

@@ -36,7 +36,7 @@ import sys
 if "serve" in sys.orig_argv:
     from panglot.engine.engine import LocalEngine
     from panglot.engine.pools import pool
-    from panglot.web.http1 import head
+    from panglot.web.http1.heads import request_head as head
     from panglot.web.http1.exchange import Exchange
 
     def bug(owner, name, when, after=False):

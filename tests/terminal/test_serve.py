@@ -144,7 +144,7 @@ def test_the_file_of_a_server_that_was_killed_is_no_hindrance(tmp_path: Path) ->
     path = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    from panglot.web.http1 import unix_socket
+    from panglot.web.listening import unix_socket
 
     with unix_socket.bind(str(path), 5) as sock:
         assert sock.getsockname() == str(path)

@@ -15,7 +15,7 @@ from panglot.fronts.board import GIVEN
 from panglot.fronts.front_process import FrontProcess
 from panglot.fronts.spreading import by_preference
 from panglot.fronts.timers import Timers
-from panglot.web.stop_accepting import DROP_ALL, SO_ATTACH_FILTER
+from panglot.web.listening.stop_accepting import DROP_ALL, SO_ATTACH_FILTER
 
 AT_ONCE = 64
 """Connections that are accepted before signals and deaths are looked at."""

@@ -23,8 +23,8 @@ from panglot.fronts.messages import Message
 from panglot.fronts.models.catalog import Catalog
 from panglot.fronts.sleep.front import FrontSleep
 from panglot.settings import Settings
-from panglot.web.acceptor import MakeProtocol, TlsTimeouts, tls_timeouts
 from panglot.web.limits.quota import Quota
+from panglot.web.listening.acceptor import MakeProtocol, TlsTimeouts, tls_timeouts
 
 log = logging.getLogger("panglot")
 EVERY = 0.1

@@ -19,7 +19,7 @@ from panglot.serving.planning import ServingPlan, sleep_warnings
 from panglot.web import listeners
 from panglot.web.access import tokens as access
 from panglot.web.listeners import Sockets
-from panglot.web.tls import tls_context
+from panglot.web.listening.tls import tls_context
 
 log = logging.getLogger("panglot")
 

@@ -36,11 +36,11 @@ from panglot.serving.start_message import LoadingLine, StartMessage
 from panglot.settings.loopback import UNIX
 from panglot.terminal.text import counted
 from panglot.web import app, listeners
-from panglot.web.acceptor import Accept, SocketAcceptor
 from panglot.web.access.key_watch import KeyWatch
 from panglot.web.access.keys import Keys
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
+from panglot.web.listening.acceptor import Accept, SocketAcceptor
 from panglot.web.models import Model, Repository
 
 if TYPE_CHECKING:

@@ -92,7 +92,7 @@ class Front:
         self.recent: deque[Recent] = deque(maxlen=RECENT)
         self.date = b""
         self.beginnings: dict[tuple[int, bytes], bytes] = {}
-        """The first lines of answers by status and head, made once. See `http1.answer_head`."""
+        """The first lines of answers by status and head, made once. See `http1.heads.answer_head`."""
         self.origins = Origins(settings.cors_origin)
         self.observers: list[Callable[..., None]] = []
         """Called for every answered exchange with the exchange, status, stage times and total microseconds."""

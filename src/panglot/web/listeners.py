@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
-from panglot.web.acceptor import Accept, Acceptor, SocketAcceptor
 from panglot.web.contract import Listener
 from panglot.web.front import Front
-from panglot.web.http1 import unix_socket
 from panglot.web.http1.server import WebServer, bind
+from panglot.web.listening import unix_socket
+from panglot.web.listening.acceptor import Accept, Acceptor, SocketAcceptor
 from panglot.web.models import Model
 
 

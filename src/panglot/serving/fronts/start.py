@@ -27,8 +27,8 @@ from panglot.serving.fronts.models import catalog_of, plan_of_now
 from panglot.serving.planning import ServingPlan
 from panglot.serving.prepared import Prepared
 from panglot.settings import Settings
-from panglot.web.http1 import unix_socket
 from panglot.web.listeners import grpc_url, url
+from panglot.web.listening import unix_socket
 from panglot_worker.clipping import LONGEST_TRACEBACK, clipped
 
 log = logging.getLogger("panglot")

@@ -15,7 +15,7 @@ from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
 from panglot.web.grpc.received_message import NO_MEMORY, NO_NAME, ReceivedMessage
 from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_and_sentence, status_of
-from panglot.web.http1.head import REQUEST_ID
+from panglot.web.http1.heads.request_head import REQUEST_ID
 from panglot.web.models import Model
 from panglot.web.v2 import metadata
 from panglot.web.v2.routes import RpcTarget, rpc_head

@@ -19,7 +19,7 @@ from panglot.web.grpc.statuses import (
     status_and_sentence,
 )
 from panglot.web.grpc.stream_infer import BACKLOG, TOO_SLOW
-from panglot.web.http1.head import REQUEST_ID
+from panglot.web.http1.heads.request_head import REQUEST_ID
 from panglot.web.paths import RpcDestination, RpcRoute, unknown_model
 from panglot_worker.line import wire
 

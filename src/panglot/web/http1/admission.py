@@ -7,7 +7,7 @@ from panglot.web.access.keys import NO_TOKEN, KeyHolder, Wanted
 from panglot.web.contract import RequestLine
 from panglot.web.front import Front
 from panglot.web.http1.exchange import NO_MEMORY, Exchange
-from panglot.web.http1.head import MILLISECONDS, RequestHead, RequestRefused
+from panglot.web.http1.heads.request_head import MILLISECONDS, RequestHead, RequestRefused
 from panglot.web.limits.quota import ByteQuota
 from panglot.web.v2 import metadata
 

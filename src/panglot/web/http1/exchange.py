@@ -13,8 +13,8 @@ from panglot.web.access.keys import KeyHolder
 from panglot.web.contract import ErrorAnswer, neutral_error, v2_error
 from panglot.web.front import Front
 from panglot.web.http1 import stream_errors
-from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
-from panglot.web.http1.head import RequestHead
+from panglot.web.http1.heads.answer_head import BadHead, beginning, header_text, timing
+from panglot.web.http1.heads.request_head import RequestHead
 from panglot.web.limits import peer
 from panglot.web.limits.quota import ByteQuota
 from panglot.web.limits.spool import SpooledBody

@@ -18,7 +18,7 @@ from panglot.web.access.keys import Wanted
 from panglot.web.contract import JOBS, RouteRefused
 from panglot.web.http1 import stream_errors
 from panglot.web.http1.exchange import Exchange
-from panglot.web.http1.head import RequestHead
+from panglot.web.http1.heads.request_head import RequestHead
 from panglot.web.http1.naming import find_model
 from panglot.web.job_contract import FOREVER, JobOptions, JobRequest, JobRoute, JobState, StoredAnswer
 from panglot.web.jobs import asking, views

@@ -16,9 +16,9 @@ from panglot.engine.call import Fault
 from panglot.web.http1 import admission
 from panglot.web.http1.answer_queue import NO_SPACE, AnswerQueue, OpenRequest
 from panglot.web.http1.exchange import BLUNDER, Exchange, refusal_without_route
-from panglot.web.http1.first_line import FirstLine
-from panglot.web.http1.head import RequestHead, RequestRefused
-from panglot.web.http1.head_cache import HEAD_END, MOST_TRIES, CachedHead, cacheable
+from panglot.web.http1.heads.first_line import FirstLine
+from panglot.web.http1.heads.head_cache import HEAD_END, MOST_TRIES, CachedHead, cacheable
+from panglot.web.http1.heads.request_head import RequestHead, RequestRefused
 from panglot.web.http1.job_exchange import preferred_exchange
 from panglot.web.http1.phases import ANSWERING, BODY, CLOSING, HEADERS, IDLE
 from panglot.web.limits.spool import SpooledBody

@@ -13,12 +13,12 @@ from uvicorn.config import Config
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
-from panglot.web.acceptor import BACKLOG, Acceptor
 from panglot.web.front import Front
-from panglot.web.http1 import unix_socket
 from panglot.web.http1.connection import Connections, HttpConnection, callbacks
 from panglot.web.http1.pace import sweep
 from panglot.web.limits.peer import notice_silence
+from panglot.web.listening import unix_socket
+from panglot.web.listening.acceptor import BACKLOG, Acceptor
 from panglot.web.models import Model
 
 log = logging.getLogger("panglot.web")

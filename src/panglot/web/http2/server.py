@@ -8,14 +8,14 @@ import logging
 import time
 
 from panglot.settings import Settings
-from panglot.web.acceptor import Acceptor
 from panglot.web.front import Front
 from panglot.web.grpc.services import Services
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.pace import sweep
 from panglot.web.http2.public_quota import PublicQuota
+from panglot.web.listening.acceptor import Acceptor
+from panglot.web.listening.tls import tls_context
 from panglot.web.models import Model
-from panglot.web.tls import tls_context
 
 log = logging.getLogger("panglot.web")
 SWEPT = 1000

@@ -13,7 +13,7 @@ from panglot.web.access.keys import KeyHolder
 from panglot.web.front import Front
 from panglot.web.http1 import admission
 from panglot.web.http1.exchange import Exchange
-from panglot.web.http1.head import RequestHead
+from panglot.web.http1.heads.request_head import RequestHead
 from panglot.web.paths import Destination, Paths
 
 HEAD_END = b"\r\n\r\n"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from panglot.settings import Settings
-from panglot.web.http1 import unix_socket
-from panglot.web.stop_accepting import stop_accepting
+from panglot.web.listening import unix_socket
+from panglot.web.listening.stop_accepting import stop_accepting
 
 BACKLOG = 2048
 MakeProtocol = Callable[[], asyncio.BaseProtocol]
