@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from panglot.dialects.cog import config as configs
-from panglot.dialects.cog import predictor
+from panglot.dialects.cog import predictor, variables
 from panglot.dialects.cog.config import Config
 from panglot.dialects.cog.predictor import PredictorCode
 from panglot.errors import StartError, near
@@ -15,8 +15,6 @@ from panglot.packages.package import Package
 LOOKS_FOR = "cog.yaml with predict: or run:, or a script with a subclass of cog.BasePredictor"
 USUAL = ("predict.py", "run.py")
 MOST_SCRIPTS = 100
-THROTTLE = "COG_THROTTLE_RESPONSE_INTERVAL"
-"""Seconds between two webhooks about a prediction that runs."""
 FETCH_BYTES = 256 << 20
 """The largest file that a request may name by its address, unless a setting says otherwise."""
 
@@ -27,13 +25,31 @@ def detect(path: Path) -> Package | None:
     if path.is_file() and path.name != configs.NAME and path.suffix != ".py":
         return None
     config = configs.read(folder)
+    named = _by_variable(folder, config) if path.is_dir() else None
+    if named is not None:
+        return _package(folder, named, config, (f"{variables.ENTRY} names it",))
     if config is not None and config.key and (path.suffix != ".py" or _is_entry(path, config)):
         script, name = config.entry
         if not (folder / script).is_file():
             raise config.file.error(f"there is no {script}", config.key, fix="name the script that predicts")
-        return _package(folder, predictor.by_name(folder / script, name), config)
+        reason = f"{configs.NAME}:{config.file.line(config.key)} names it"
+        return _package(folder, predictor.by_name(folder / script, name), config, (reason,))
     code = predictor.by_base(path) if path.suffix == ".py" else _without_config(folder)
     return _package(code.script.parent, code, None) if code is not None else None
+
+
+def _by_variable(folder: Path, config: Config | None) -> PredictorCode | None:
+    """The predictor that the platform's variable names, whatever cog.yaml says. Raises StartError."""
+    chosen = variables.entry(os.environ)
+    if chosen is None:
+        return None
+    script, name = chosen
+    if (folder / script).is_file():
+        return predictor.by_name(folder / script, name)
+    if config is None:
+        # The variable is for another folder: there is nothing of Cog in this one.
+        return None
+    raise StartError(f"{variables.ENTRY} names {script}, which is not there", file=str(folder), fix="unset it")
 
 
 def _is_entry(path: Path, config: Config) -> bool:
@@ -53,23 +69,10 @@ def _without_config(folder: Path) -> PredictorCode | None:
     return codes[0] if codes else None
 
 
-def _seconds(given: str) -> float:
-    """The seconds in a text, 0.5 without one. Raises StartError for a text that is no number."""
-    try:
-        seconds = float(given or 0.5)
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 <= seconds <= 3600.0:
-        raise StartError(f"{THROTTLE}={given}: must be seconds, from 0 to 3600", fix="correct it, or unset it")
-    return seconds
-
-
-def _package(folder: Path, code: PredictorCode, config: Config | None) -> Package:
+def _package(folder: Path, code: PredictorCode, config: Config | None, reasons: tuple[str, ...] = ()) -> Package:
     shown = code.script.relative_to(folder)
-    named = (f"{configs.NAME}:{config.file.line(config.key)} names it",) if config is not None else ()
     environment = config.environment if config is not None else {}
-    limit = os.environ.get("COG_MAX_CONCURRENCY", "")
-    concurrency = int(limit) if limit.isdecimal() else config.concurrency if config is not None else 0
+    concurrency = variables.concurrency(os.environ) or (config.concurrency if config is not None else 0)
     requirements = config.section("build").get("python_requirements") if config is not None else None
     packages = config.packages if config is not None else ()
     is_named = (
@@ -81,18 +84,23 @@ def _package(folder: Path, code: PredictorCode, config: Config | None) -> Packag
         script=code.script,
         dialect="cog",
         entry=f"{code.name}.{code.method}" if code.method else code.name,
-        reasons=(f"{shown}:{code.line} defines {code.name}", *named),
+        reasons=(f"{shown}:{code.line} defines {code.name}", *reasons),
         problems=tuple(config.hints()) if config is not None else (),
         config=file if (file := folder / "panglot.toml").is_file() else None,
         # As on the platform: a prediction with a NaN in its answer fails; inputs may be videos, which are large; and a
         # prediction that is cancelled, or that its client has left, is interrupted by a CancelationException.
-        defaults={"nan": "error", "fetch_bytes": FETCH_BYTES, "on_leave": "interrupt"},
+        defaults={
+            "nan": "error",
+            "fetch_bytes": FETCH_BYTES,
+            "on_leave": "interrupt",
+            **variables.defaults(os.environ),
+        },
         options={
             "class": code.name,
             "secrets": code.secrets,
             "concurrency": concurrency,
             "train": config.trainer if config is not None else None,
-            "throttle": _seconds(os.environ.get(THROTTLE, "")),
+            "throttle": variables.throttle(os.environ),
         },
         environment={name: os.environ.get(name) or value for name, value in environment.items()},
         captures_native_output=True,
