@@ -1,4 +1,4 @@
-"""A model that remembers sequences sleeps and wakes: each sequence has a worker again, though the old ones still end."""
+"""A model that remembers sequences sleeps and wakes: each sequence has a worker again while the old ones still end."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Loans:
     def __init__(self, index: int, link: Link, lendings: Mapping[int, CallLending]) -> None:
         """`lendings` are this front's models by slot."""
         self.index = index
-        self.paused = False
-        """Whether the other front is too slow to read: it is lent nothing meanwhile."""
+        self.paused = True
+        """Whether the link is not connected yet, or the other front too slow to read: it is lent nothing meanwhile."""
         self.in_flight: dict[int, tuple[CallLending, Call]] = {}
         """Our calls that the other front has, with the lending of their model, by the number of each loan."""
         self._lent: dict[Call, int] = {}

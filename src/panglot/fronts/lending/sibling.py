@@ -29,13 +29,25 @@ class LinkUser(Protocol):
     """Sends frames of one kind to other fronts, and takes the frames that they send."""
 
     def linked(self, front: int, link: Link) -> None:
-        """Use this link to a front from now on. Frames of the front may have been heard already."""
+        """Use this link to a front from now on. None of its frames has been heard so far."""
 
     def lost(self, front: int) -> None:
         """Note that a front cannot be reached any more."""
 
     def heard(self, front: int, payload: memoryview) -> None:
         """Take the payload of a frame. Raises WireError."""
+
+
+class SiblingLink(Link):
+    """Tells a sibling of the connection before the first frame: users answer each frame over the link."""
+
+    def __init__(self, sibling: Sibling) -> None:
+        super().__init__(sibling, 0)
+        self._sibling = sibling
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._sibling.on_connected()
 
 
 class Sibling:
@@ -50,11 +62,13 @@ class Sibling:
         users: Mapping[int, LinkUser],
     ) -> None:
         self.index = index
-        self.link = Link(self, 0)
+        self.link: Link = SiblingLink(self)
         self.loans = Loans(index, self.link, lendings)
         self._answer = answer
         self._on_lost = on_lost
         self._users = users
+        self._is_closed = False
+        """Closed by this front, perhaps before the link was connected."""
         self._numbers = itertools.count(1)
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,6 +76,13 @@ class Sibling:
     async def connect(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         await asyncio.get_running_loop().create_unix_connection(lambda: self.link, sock=sock)
+
+    def on_connected(self) -> None:
+        """Use the link from now on: what is sent over it before is lost."""
+        if self._is_closed:
+            self.link.close()
+            return
+        self.loans.paused = False
         for user in self._users.values():
             user.linked(self.index, self.link)
 
@@ -122,4 +143,5 @@ class Sibling:
         self.loans.lost()
 
     def close(self) -> None:
+        self._is_closed = True
         self.link.close()

@@ -35,6 +35,8 @@ class Siblings:
         """Connect with a front by this socket, and close the link to a front that had its index before."""
         former = self._all.pop(index, None)
         if former is not None:
+            # Now: when its link tells of its end, its successor is in its place.
+            self._tell_users_of_loss(index)
             former.close()
         sibling = self._all[index] = Sibling(index, self.lendings, self._tell, self._lost, self.users)
         self._loans[index] = sibling.loans
@@ -54,9 +56,12 @@ class Siblings:
         if self._all.get(sibling.index) is sibling:
             del self._all[sibling.index]
             del self._loans[sibling.index]
-            for user in self.users.values():
-                user.lost(sibling.index)
+            self._tell_users_of_loss(sibling.index)
             self.on_link_lost(sibling.index)
+
+    def _tell_users_of_loss(self, index: int) -> None:
+        for user in self.users.values():
+            user.lost(index)
 
     async def ask(self, index: int, question: dict[str, Any]) -> Any:
         """The answer of one front; None where it does not answer in time."""
