@@ -125,7 +125,9 @@ class Accepting:
         self._ended = True
         self.look()
         if self._waiting is not None:
+            # No front can take it. Its timer finds none any more.
             self._waiting[1].close()
+            self._waiting = None
         for sock in self._sockets:
             sock.close()
 
