@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +29,7 @@ LOST = "must specify the START flag on the first request of the sequence"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     flags = ("--grpc-port", "0", "--workers", "3", "--fronts", "2", "--restart-delay", "0.1")
-    with serving(all_of(TRITON / "sequences"), *flags, ready=False, leaves="a front is killed") as started:
+    with serving(all_of(TRITON / "sequences"), *flags, ready=False) as started:
         started.wait_ready()
         assert len(started.fronts()) == 2
         yield started
@@ -38,6 +39,17 @@ def send(client: httpx.Client, model: str, name: object, number: int, start: boo
     tensor = {"name": "X", "shape": [1, 1], "datatype": "INT32", "data": [number]}
     parameters = {"sequence_id": name, "sequence_start": start, "sequence_end": end}
     return client.post(f"/v2/models/{model}/infer", json={"inputs": [tensor], "parameters": parameters}, timeout=60)
+
+
+def relay(client: httpx.Client, name: int, number: int, start: bool = False, end: bool = False) -> Any:
+    """Send a request to the model with four places by way of a model that calls it."""
+    inputs = [
+        {"name": "X", "shape": [1, 1], "datatype": "INT32", "data": [number]},
+        {"name": "MODEL", "shape": [1], "datatype": "BYTES", "data": ["summing"]},
+    ]
+    parameters = {"sequence_id": name, "sequence_start": start, "sequence_end": end}
+    body = {"inputs": inputs, "parameters": parameters}
+    return client.post("/v2/models/relay/infer", json=body, timeout=60)
 
 
 def total(client: httpx.Client, *arguments: Any, **flags: bool) -> int:
@@ -70,6 +82,37 @@ def test_requests_of_a_sequence_come_over_connections_of_both_fronts(model: str,
     mine = [worker for worker in workers if worker["model"] == model]
     assert {worker["front"] for worker in mine} == {0}
     assert sum(worker["served"] > 0 for worker in mine) > 1
+
+
+def test_a_model_that_would_wait_for_its_own_sequences_gets_an_error_from_either_front(server: Server) -> None:
+    """All its workers wait for a place. The requests that would free one come by both fronts, and wait for them."""
+    clients = [client_of(server, front) for front in (0, 1)]
+    waiting = [client_of(server, front) for front in (0, 1, 1)]
+    # Sequences of one of the three workers, which has four places.
+    names = [name for name in range(1000, 1100) if zlib.crc32(b"%d" % name) % 3 == 0][:7]
+    for turn, name in enumerate(names[:4]):
+        assert relay(clients[turn % 2], name, 0, start=True).status_code == 200
+    with ThreadPoolExecutor(3) as others:
+        late = [
+            others.submit(relay, client, name, 5, start=True) for client, name in zip(waiting, names[4:], strict=True)
+        ]
+        sent = 0
+        while not any(each.done() for each in late):
+            sent += 1
+            answer = relay(clients[sent % 2], names[0], 1)
+            assert (answer.status_code, answer.json()["outputs"][0]["data"]) == (200, [sent])
+        for turn, name in enumerate(names[:4]):
+            assert relay(clients[turn % 2], name, 0, end=True).status_code == 200
+    answers = [each.result() for each in late]
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert refused
+    assert all("all workers of relay wait for sequences of summing to end" in answer.text for answer in refused)
+    for name, answer in zip(names[4:], answers, strict=True):
+        assert answer.status_code in (200, 503)
+        if answer.status_code == 200:
+            assert relay(clients[0], name, 1, end=True).json()["outputs"][0]["data"] == [6]
+    workers = server.client.get("/status.json").json()["workers"]
+    assert {worker["front"] for worker in workers if worker["model"] == "relay"} == {0}
 
 
 def test_what_cannot_be_told_is_refused_by_either_front(server: Server) -> None:

@@ -151,10 +151,6 @@ def test_a_request_that_waits_for_a_place_is_answered_when_its_worker_is_replace
 # Called by another model
 
 
-MAKER = "which model made a call is known in the front that has its worker"
-
-
-@pytest.mark.one_front(MAKER)
 def test_a_model_that_would_wait_for_its_own_sequences_gets_an_error(server: Server) -> None:
     """It has one worker, which waits for a place. The requests that would free one wait for this worker."""
     for name in range(1, 5):
@@ -190,7 +186,6 @@ def test_a_model_waits_for_the_sequences_of_others(server: Server) -> None:
     assert [answer.json()["outputs"][0]["data"] for answer in answers] == [[5], [106]]
 
 
-@pytest.mark.one_front(MAKER)
 @pytest.mark.parametrize("model", ["summing", "remembering"])
 def test_sequences_by_way_of_a_model_are_right_or_refused(model: str, several: Server) -> None:
     """Twenty at once, by three workers: what is refused is refused at its start."""

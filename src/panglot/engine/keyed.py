@@ -91,10 +91,11 @@ class DispatcherByKeyAmongFronts(DispatcherAmongFronts, DispatcherByKey):
     """Gives its own workers their calls by key. A front without workers passes on what waits."""
 
 
-class PoolByKeyAmongFronts(PoolAmongFronts):
+class PoolByKeyAmongFronts(PoolAmongFronts, PoolByKey):
     """A pool in which every worker has its own keys, for calls that come from several fronts."""
 
     dispatchers = DispatcherByKeyAmongFronts
+    dispatcher: DispatcherByKeyAmongFronts
 
 
 class KeyedEngine(LocalEngine):

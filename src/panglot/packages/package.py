@@ -73,6 +73,8 @@ class Package:
     sticks_by: str = ""
     """A parameter of requests with tensors: requests with the same value of it run in the same worker. Empty: there is
     no such parameter."""
+    calls_models: bool = False
+    """Whether its script may call other models of the server."""
     chain: tuple[ChainStep, ...] = ()
     """The models that answer its requests with tensors, one after the other. Its own worker answers all other
     requests."""

@@ -53,6 +53,9 @@ class ServingPlan:
     failed: Mapping[str, StartError] = field(default_factory=dict)
     """Models that cannot be served, by name, while the others are served all the same."""
     warnings: tuple[str, ...] = ()
+    callers_at_home: bool = False
+    """Whether the first of several fronts has all workers of models that call others. It must know all who call models
+    whose workers remember earlier calls. Decided at the start: all fronts must agree, whenever each was started."""
 
     @property
     def folder(self) -> ModelFolder | None:
@@ -162,7 +165,8 @@ class Planner:
         self._join(plans, failed)
         self._check(plans, failed)
         warnings = tuple(sorted(set.intersection(*self.ineffective) | self.outdated))
-        return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings)
+        at_home = any(plan.package.sticks_by for plan in plans)
+        return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings, at_home)
 
     def _join(self, plans: list[ModelPlan], failed: dict[str, StartError]) -> None:
         """Complete the models by each other, and remove those that need others which are not served.

@@ -52,6 +52,7 @@ def detect(path: Path) -> Package | None:
         facts={"version": (version,)},
         whole=root,
         sticks_by="sequence_id" if "sequence_batching" in config.fields else "",
+        calls_models=True,
     )
 
 
