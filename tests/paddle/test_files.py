@@ -16,8 +16,8 @@ from PIL import Image
 from panglot_worker.dialects.paddle import contents
 from panglot_worker.dialects.paddle import private_files as private
 from panglot_worker.dialects.paddle.private_files import PrivateFiles
-from panglot_worker.runtimes.paddle import paddle_files as model_files
-from panglot_worker.runtimes.paddle import paddle_program as protobuf
+from panglot_worker.runtimes.paddle import model_files
+from panglot_worker.runtimes.paddle import program_file as protobuf
 
 
 def test_files_are_private_and_go() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 import httpx
 
-from panglot.dialects.torchserve.rpc_management import MESSAGES
+from panglot.dialects.torchserve.rpc.management import MESSAGES
 from panglot_worker.tensors import protobuf
 from support import environments, originals
 from support.originals import Original

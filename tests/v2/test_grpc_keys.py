@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from panglot.dialects.torchserve import rpc as torchserve
-from panglot.dialects.torchserve import rpc_management
+from panglot.dialects.torchserve.rpc import inference as torchserve
+from panglot.dialects.torchserve.rpc import management
 from panglot.web.access import key_file
 from panglot.web.access.keys import RIGHT_FOR
 from panglot.web.contract import CONTROL, INFER, PUBLIC
@@ -23,7 +23,7 @@ from support.server import PACKAGES, Server, serving
 WATCH = f"/{methods.HEALTH}/Watch"
 NATIVE = {
     f"/{service.full_name}/{method.name}": method
-    for service in (torchserve.SERVICE, rpc_management.SERVICE)
+    for service in (torchserve.SERVICE, management.SERVICE)
     for method in service.methods
 }
 STREAMS = {f"/{SERVICE}/ModelStreamInfer", WATCH, *reflection.METHODS}

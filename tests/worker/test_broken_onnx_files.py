@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot_worker.runtimes.onnx import onnx_file
+from panglot_worker.runtimes.onnx import faults
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -41,7 +41,7 @@ def refuse(content: bytes) -> None:
 def test_a_file_that_is_broken_inside_is_no_whole_file(part: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(BROKEN[part])
-    assert "not a complete ONNX file" in onnx_file.wrong(str(path), refuse).problem
+    assert "not a complete ONNX file" in faults.wrong(str(path), refuse).problem
 
 
 def nested(levels: int) -> bytes:
@@ -54,10 +54,10 @@ def nested(levels: int) -> bytes:
 def test_graphs_that_nest_too_deeply_are_named(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(nested(3_000))
-    assert "levels deep" in onnx_file.wrong(str(path), refuse).problem
+    assert "levels deep" in faults.wrong(str(path), refuse).problem
 
 
 def test_operators_of_graphs_inside_of_others_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(nested(3))
-    assert "of.somebody" in onnx_file.wrong(str(path), refuse).problem
+    assert "of.somebody" in faults.wrong(str(path), refuse).problem

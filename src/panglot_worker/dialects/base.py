@@ -102,7 +102,7 @@ class AsksForPipeline(Exception):
 
 
 class TensorAdapting(Protocol):
-    """What `panglot_worker.items.tensors.tensor_adapter.TensorAdapter` does for the code that runs items.
+    """What `panglot_worker.items.tensors.adapter.TensorAdapter` does for the code that runs items.
 
     The rest of its work it does in `decode` and `encode`.
     """

@@ -72,7 +72,7 @@ class Stages(NamedTuple):
 class TensorStages(NamedTuple):
     """How a loaded script takes tensors itself: these functions replace `decode` and `encode` of its Stages.
 
-    The stages between stay the same. `panglot_worker.items.tensors.tensor_adapter` does all other work.
+    The stages between stay the same. `panglot_worker.items.tensors.adapter` does all other work.
     """
 
     decode: Callable[[Infer, Request], Any]

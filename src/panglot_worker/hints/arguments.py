@@ -14,10 +14,10 @@ from panglot_worker.bodies import codec
 from panglot_worker.bodies.codec import Body, File, Limits
 from panglot_worker.errors import ClientError
 from panglot_worker.hints.kind import Kind, Reader, Schema
+from panglot_worker.hints.kinds.objects import Fields, NamedKind
+from panglot_worker.hints.kinds.scalars import ANYTHING
+from panglot_worker.hints.kinds.unions import Patience
 from panglot_worker.hints.misfit import InvalidInput, Misfit, shown
-from panglot_worker.hints.objects import Fields, NamedKind
-from panglot_worker.hints.scalars import ANYTHING
-from panglot_worker.hints.unions import Patience
 
 TOO_DEEP = "the body is nested too deep"
 TWICE = "is given twice, in the body and in the query"

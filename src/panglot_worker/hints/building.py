@@ -10,11 +10,11 @@ import typing
 from typing import Any, Dict, List, Optional, Tuple
 
 from panglot_worker.bodies.codec import File
-from panglot_worker.hints import choices, containers, models, scalars, spelled, unions, uploads
-from panglot_worker.hints.arrays import of_array
 from panglot_worker.hints.bounds import with_bounds
 from panglot_worker.hints.kind import Kind, Schema
-from panglot_worker.hints.objects import NO_DEFAULT, Fields, NamedKind, of_object
+from panglot_worker.hints.kinds import choices, containers, models, scalars, spelled, unions, uploads
+from panglot_worker.hints.kinds.arrays import of_array
+from panglot_worker.hints.kinds.objects import NO_DEFAULT, Fields, NamedKind, of_object
 from panglot_worker.hints.spelling import (
     Unclear,
     annotated,

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from panglot_worker.errors import ScriptError
 from panglot_worker.hints.arguments import Arguments
 from panglot_worker.hints.building import LISTS, Builder
-from panglot_worker.hints.objects import Fields, NamedKind
-from panglot_worker.hints.scalars import ANYTHING
+from panglot_worker.hints.kinds.objects import Fields, NamedKind
+from panglot_worker.hints.kinds.scalars import ANYTHING
 from panglot_worker.hints.spelling import Unclear, annotated, evaluated, file_and_line, global_names, signature, written
 
 Function = Callable[..., Any]

@@ -22,7 +22,7 @@ from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Request, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.interrupting import Interrupter
-from panglot_worker.items.tensors.tensor_adapter import TensorAdapter
+from panglot_worker.items.tensors.adapter import TensorAdapter
 from panglot_worker.life import loader, output_pipes
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description, problems

@@ -8,11 +8,11 @@ from panglot_worker.errors import ScriptError
 from panglot_worker.runtimes.base import ModelFile, ModelRuntime
 
 RUNTIMES = {
-    "onnx": "onnx.onnx_session:OnnxSession",
+    "onnx": "onnx.session:OnnxSession",
     "torchscript": "torchscript:TorchScript",
     "pt2": "exported_program:ExportedProgram",
     "savedmodel": "saved_model:SignatureOfSavedModel",
-    "paddle": "paddle.paddle_predictor:PaddlePredictor",
+    "paddle": "paddle.predictor:PaddlePredictor",
     "sklearn": "estimator:Estimator",
     "xgboost": "boosters:XGBoost",
     "lightgbm": "boosters:LightGBM",

@@ -8,7 +8,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from panglot.dialects.torchserve import management, measurements, rpc, rpc_management
+from panglot.dialects.torchserve import management, measurements
+from panglot.dialects.torchserve.rpc.inference import SERVICE as INFERENCE_SERVICE
+from panglot.dialects.torchserve.rpc.management import SERVICE as MANAGEMENT_SERVICE
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
@@ -84,7 +86,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         admin=(known, described, root, *(() if port else managed)),
         model_name=str(options["model_name"]),
         model_version=str(options["version"]),
-        services=(rpc.SERVICE, rpc_management.SERVICE),
+        services=(INFERENCE_SERVICE, MANAGEMENT_SERVICE),
         metrics=measurements.metrics,
         listeners=(Listener(port, own, shared=True),) if port else (),
         **shared,

@@ -10,7 +10,7 @@ from panglot_worker.dialects.bare.requests import InputReader, joined_pictures, 
 from panglot_worker.dialects.base import Request, TensorStages
 from panglot_worker.errors import ClientError, EncodeError
 from panglot_worker.runtimes.base import FREE, Arrays, ModelRuntime, ModelTensor
-from panglot_worker.runtimes.onnx.onnx_session import upper_halves
+from panglot_worker.runtimes.onnx.session import upper_halves
 from panglot_worker.runtimes.rows import Feed
 from panglot_worker.tensors import outputs
 from panglot_worker.tensors.infer import Infer

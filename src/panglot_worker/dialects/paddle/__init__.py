@@ -21,7 +21,7 @@ from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
 from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
 from panglot_worker.errors import ClientError, ScriptError
 from panglot_worker.line.description import Description
-from panglot_worker.runtimes.paddle.paddle_files import Explained
+from panglot_worker.runtimes.paddle.model_files import Explained
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import import_script
 from panglot_worker.tensors import outputs

@@ -14,8 +14,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from panglot_worker.compat import devices
 from panglot_worker.compat.importing import after_import
 from panglot_worker.dialects.paddle import machine
-from panglot_worker.runtimes.paddle import paddle_files as model_files
-from panglot_worker.runtimes.paddle.paddle_program import Input
+from panglot_worker.runtimes.paddle import model_files
+from panglot_worker.runtimes.paddle.program_file import Input
 
 WITH_GPU = "pip install paddlepaddle-gpu instead"
 

@@ -12,7 +12,7 @@ from panglot_worker.dialects.base import Dialect, Package, Request, Stages, Tens
 from panglot_worker.dialects.plain import finding, tensors
 from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, is_async, takes_one
 from panglot_worker.errors import ScriptError
-from panglot_worker.items.tensors.tensor_rows import with_rows
+from panglot_worker.items.tensors.rows import with_rows
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.scripts import current

@@ -12,7 +12,7 @@ from panglot_worker.dialects.base import Request, TensorStages
 from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint
 from panglot_worker.errors import ClientError
 from panglot_worker.hints.arguments import Arguments
-from panglot_worker.items.tensors.tensor_rows import Rows
+from panglot_worker.items.tensors.rows import Rows
 from panglot_worker.tensors import outputs
 from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor, TensorSpec

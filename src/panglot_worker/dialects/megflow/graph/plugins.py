@@ -11,7 +11,7 @@ from typing import Any, Callable, List
 from panglot_worker.dialects.megflow.graph import builtin
 from panglot_worker.dialects.megflow.graph.runtime import KnownClasses
 from panglot_worker.dialects.megflow.servers import listening as servers
-from panglot_worker.dialects.megflow.video import video_input, video_server
+from panglot_worker.dialects.megflow.video import input_node, server_node
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.graphs.ports import declared
 
@@ -64,8 +64,8 @@ def known_classes() -> KnownClasses:
     known = KnownClasses()
     known.nodes.update(builtin.NODES)
     known.nodes.update(servers.NODES)
-    known.nodes.update(video_server.NODES)
-    known.nodes.update(video_input.NODES)
+    known.nodes.update(server_node.NODES)
+    known.nodes.update(input_node.NODES)
     registered = importlib.import_module("megflow").collect()
     for entry in registered["nodes"]:
         cls: Any = entry["code"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List
 
+from panglot_worker.dialects.megflow.video.server_node import options_of
 from panglot_worker.dialects.megflow.video.streams import Stream
-from panglot_worker.dialects.megflow.video.video_server import options_of
 from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.video import sources
 from panglot_worker.video.ledger import Progress

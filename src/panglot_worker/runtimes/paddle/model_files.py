@@ -9,8 +9,8 @@ import tempfile
 from typing import Any, Dict, List, NamedTuple
 
 from panglot_worker.files import package_files
-from panglot_worker.runtimes.paddle import paddle_program
-from panglot_worker.runtimes.paddle.paddle_program import Input
+from panglot_worker.runtimes.paddle import program_file
+from panglot_worker.runtimes.paddle.program_file import Input
 
 LARGEST_PROGRAM = 256 << 20
 
@@ -87,7 +87,7 @@ def content(path: str) -> str:
         start = file.read(64)
         if start.lstrip()[:1] == b"{":
             return "json"
-        return "protobuf" if paddle_program.is_program(start + file.read()) else "neither"
+        return "protobuf" if program_file.is_program(start + file.read()) else "neither"
 
 
 def _linked(path: str) -> str:
@@ -104,7 +104,7 @@ def inputs(path: str, new: bool) -> List[Input]:
     try:
         if new:
             return _of_json(path)
-        return paddle_program.inputs(package_files.content(path, LARGEST_PROGRAM))
+        return program_file.inputs(package_files.content(path, LARGEST_PROGRAM))
     except (OSError, ValueError, LookupError, TypeError):
         return []
 
@@ -115,7 +115,7 @@ def has_parameters(path: str, new: bool) -> bool:
         if new:
             return any(str(operation["#"]) in OF_PARAMETERS for operation in _operations(path))
         with open(path, "rb") as file:
-            return paddle_program.has_parameters(file.read())
+            return program_file.has_parameters(file.read())
     except (OSError, ValueError, LookupError, TypeError):
         return True
 

@@ -15,7 +15,7 @@ from panglot_worker.runtimes.base import (
     ModelTensor,
     datatype_of,
 )
-from panglot_worker.runtimes.paddle import paddle_files, paddle_program
+from panglot_worker.runtimes.paddle import model_files, program_file
 
 
 class PaddlePredictor(ModelRuntime):
@@ -33,18 +33,18 @@ class PaddlePredictor(ModelRuntime):
         self.predictor = self._loaded(program)
         self.inputs = [
             ModelTensor(spec.name, self._datatype(spec), [int(size) for size in spec.shape])
-            for spec in paddle_files.inputs(program.path, program.new)
+            for spec in model_files.inputs(program.path, program.new)
         ]
         self.outputs = [ModelTensor(name, "FP32", None) for name in self.predictor.get_output_names()]
         self._look_at_outputs()
 
-    def _program(self) -> paddle_files.Program:
+    def _program(self) -> model_files.Program:
         try:
-            return paddle_files.resolve(self.file.path, self.file.parameters)
-        except paddle_files.BadModel as error:
+            return model_files.resolve(self.file.path, self.file.parameters)
+        except model_files.BadModel as error:
             raise self.file.error(error.problem, error.fix) from None
 
-    def _loaded(self, program: paddle_files.Program) -> Any:
+    def _loaded(self, program: model_files.Program) -> Any:
         config = self.inference.Config(program.path, program.parameters)
         if self.file.wants_cuda:
             config.enable_use_gpu(256, 0)
@@ -59,7 +59,7 @@ class PaddlePredictor(ModelRuntime):
             said = lines[-1][:300] if lines else type(error).__name__
             raise self.file.error("paddle cannot load it: %s" % said, "export it again by paddle.jit.save") from None
 
-    def _datatype(self, spec: paddle_program.Input) -> str:
+    def _datatype(self, spec: program_file.Input) -> str:
         if spec.dtype not in DATATYPES:
             raise self.file.error("its input %s has the type %s, which cannot be sent" % (spec.name, spec.dtype))
         return DATATYPES[spec.dtype]

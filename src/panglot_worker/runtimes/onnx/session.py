@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from panglot_worker.errors import ClientError
 from panglot_worker.runtimes import probing
 from panglot_worker.runtimes.base import FREE, NUMPY, Arrays, ModelFile, ModelRuntime, ModelTensor
-from panglot_worker.runtimes.onnx import onnx_file
+from panglot_worker.runtimes.onnx import faults
 
 TYPES = {
     "float": "FP32", "double": "FP64", "float16": "FP16", "bfloat16": "BF16", "bool": "BOOL", "string": "BYTES",
@@ -51,10 +51,10 @@ class OnnxSession(ModelRuntime):
         try:
             session = self._session(self.file.path)
         except Exception as error:
-            about = onnx_file.wrong(self.file.path, self._session)
+            about = faults.wrong(self.file.path, self._session)
             if not about.problem:
                 said = " ".join(str(error).split())[:300]
-                about = onnx_file.Wrong("onnxruntime cannot load it: %s" % said, "")
+                about = faults.Wrong("onnxruntime cannot load it: %s" % said, "")
             raise self.file.error(*about) from None
         if self.file.wants_cuda and CUDA not in session.get_providers():
             raise self.file.no_cuda("onnxruntime")

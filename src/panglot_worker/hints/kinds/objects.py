@@ -6,8 +6,8 @@ import difflib
 import enum
 from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional
 
-from panglot_worker.hints import choices
 from panglot_worker.hints.kind import NO_EXAMPLE, Kind, Reader, Schema, json_value
+from panglot_worker.hints.kinds import choices
 from panglot_worker.hints.misfit import Gathering, Misfit, must_be
 
 OBJECT = "an object"

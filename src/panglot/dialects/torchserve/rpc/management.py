@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from panglot.dialects.torchserve import management
 from panglot.dialects.torchserve.management import Function
-from panglot.dialects.torchserve.rpc import ARCHIVE, STATUSES, unknown_model
+from panglot.dialects.torchserve.rpc.inference import ARCHIVE, STATUSES, unknown_model
 from panglot.engine.call import Fault
 from panglot.web.contract import ADMIN, CONTROL, RpcMethod, RpcService
 from panglot.web.models import ModelAdministration

@@ -1,0 +1,1 @@
+"""TorchServe's two services of gRPC."""
