@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -105,3 +107,58 @@ def test_the_receiver_is_told_of_a_job_that_ends_by_damage(store: Damaged) -> No
     opened = store.lose(LOSE_ROW, done, once, silent)
     due = {event.id for event in opened.read("due_webhooks", time.time(), 10)}
     assert due == {f"evt_{once.id}_failed", f"evt_{done.id}_failed", f"evt_{done.id}_completed"}
+
+
+def test_a_database_cut_anywhere_opens_and_loses_no_other_job(tmp_path: Path) -> None:
+    opened = Opened(tmp_path / "jobs")
+    jobs = {opened.submit(b"%d" % number * 100, own=str(number))[0].id: number for number in range(40)}
+    answered = [opened.run(b"answer %d" % number) for number in range(10)]
+    opened.store.close()
+    size = (tmp_path / "jobs" / "jobs-1.db").stat().st_size
+    before: set[str] = set()
+    saved: dict[int, tuple[int, int]] = {}
+    for cut in range(0, size, 512):
+        copy = Path(shutil.copytree(tmp_path / "jobs", tmp_path / "cut"))
+        os.truncate(copy / "jobs-1.db", cut)
+        again = Opened(copy)
+        assert "damaged" in again.report[0]
+        listed = again.read("listed", (), "", 0, 200)
+        # What was whole in a shorter file is whole in this one too: no cut costs a job that lies before it.
+        assert before <= (before := {job.id for job in listed}) <= set(jobs)
+        for job in listed:
+            head, body = again.read("request", job.id) or (b"head", None)
+            assert head == b"head"
+            assert job.is_ended or body == b"%d" % jobs[job.id] * 100
+        for job in answered:
+            stored = again.read("get", job.id)
+            if stored is not None and stored.state == DONE:
+                assert again.read("answer", job.id).body == b"answer %d" % (job.seq - 1)
+        saved[cut] = len(listed), sum(job.state == DONE for job in listed)
+        assert again.submit()[1]
+        again.store.close()
+        shutil.rmtree(copy)
+    # Rows lie late in a small file.
+    assert saved[0] == (0, 0)
+    assert saved[size * 4 // 5 // 512 * 512][0] > 20
+    assert saved[size - 512] == (40, 10)
+
+
+def test_a_missing_database_is_not_taken_for_a_first_start(tmp_path: Path) -> None:
+    Opened(tmp_path).store.close()
+    (tmp_path / "jobs-1.db").unlink()
+    opened = Opened(tmp_path)
+    assert "missing or empty" in opened.report[0]
+    opened.store.close()
+
+
+def test_a_damaged_body_fails_its_own_job_alone(tmp_path: Path) -> None:
+    opened = Opened(tmp_path)
+    damaged, _ = opened.submit(LARGE)
+    whole, _ = opened.submit(LARGE)
+    (path,) = (tmp_path / "bodies").glob(f"{damaged.id}.*")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert [claimed.job.id for claimed in opened.write("claim", "m", 5)] == [whole.id]
+    assert opened.read("get", damaged.id).error["code"] == "body_damaged"
+    opened.store.close()

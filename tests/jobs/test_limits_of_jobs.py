@@ -40,6 +40,8 @@ def test_beyond_the_count_new_jobs_are_refused_and_requests_go_on(where: str, tm
         accepted = [submit(server, LONG), submit(server, {"a": 1})]
         assert [answer.status_code for answer in accepted] == [202, 202]
         assert_full(submit(server, {"a": 2}))
+        # No job ends: the longer that goes on, the later a client is to come back.
+        wait_until(lambda: int(submit(server, {"a": 2}).headers["retry-after"]) > 2)
         assert server.predict({"a": 3}).json() == {"echo": {"a": 3}}
         cancel(server, *accepted)
 

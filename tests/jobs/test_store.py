@@ -117,6 +117,34 @@ def test_limits_refuse_new_jobs_and_never_drop_accepted_ones(tmp_path: Path) -> 
     opened.store.close()
 
 
+def test_a_client_comes_back_when_jobs_of_late_have_made_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
+    opened = Opened(None, JobLimits(jobs=1000, bytes=1 << 20, queued=2))
+
+    def told(model: str = "m") -> int:
+        while opened.store.counts[model, QUEUED] < 2:
+            opened.submit(model=model)
+        with pytest.raises(JobTrouble) as caught:
+            opened.submit(model=model)
+        return caught.value.retry_after
+
+    assert told() <= 2, "the server has just begun"
+    ahead[0] += 300
+    assert told() == 60, "no job has ended for long"
+    for _ in range(9):
+        ahead[0] += 5
+        opened.run()
+        opened.submit()
+    assert told() in (6, 7)
+    assert told("n") == 60, "jobs of another model end at another rate"
+    for _ in range(100):
+        opened.run()
+        opened.submit()
+    assert told() == 1
+    opened.store.close()
+
+
 def test_jobs_expire_and_are_removed_after_their_time(opened: Opened) -> None:
     job, _ = opened.submit(LARGE, lifetime=0.0, retain=10)
     swept = opened.write("sweep", time.time() + 1)
@@ -296,64 +324,6 @@ def test_a_database_of_a_later_version_is_refused_with_both_numbers(tmp_path: Pa
         Opened(tmp_path)
     assert "7" in str(caught.value.fix)
     assert "1" in str(caught.value.fix)
-
-
-# Damage
-
-
-def test_a_database_cut_anywhere_opens_and_loses_no_other_job(tmp_path: Path) -> None:
-    opened = Opened(tmp_path / "jobs")
-    jobs = {opened.submit(b"%d" % number * 100, own=str(number))[0].id: number for number in range(40)}
-    answered = [opened.run(b"answer %d" % number) for number in range(10)]
-    opened.store.close()
-    size = (tmp_path / "jobs" / "jobs-1.db").stat().st_size
-    before: set[str] = set()
-    saved: dict[int, tuple[int, int]] = {}
-    for cut in range(0, size, 512):
-        copy = killed_copy(tmp_path / "jobs", tmp_path / "cut")
-        os.truncate(copy / "jobs-1.db", cut)
-        again = Opened(copy)
-        assert "damaged" in again.report[0]
-        listed = again.read("listed", (), "", 0, 200)
-        # What was whole in a shorter file is whole in this one too: no cut costs a job that lies before it.
-        assert before <= (before := {job.id for job in listed}) <= set(jobs)
-        for job in listed:
-            head, body = again.read("request", job.id) or (b"head", None)
-            assert head == b"head"
-            assert job.is_ended or body == b"%d" % jobs[job.id] * 100
-        for job in answered:
-            stored = again.read("get", job.id)
-            if stored is not None and stored.state == DONE:
-                assert again.read("answer", job.id).body == b"answer %d" % (job.seq - 1)
-        saved[cut] = len(listed), sum(job.state == DONE for job in listed)
-        assert again.submit()[1]
-        again.store.close()
-        shutil.rmtree(copy)
-    # Rows lie late in a small file.
-    assert saved[0] == (0, 0)
-    assert saved[size * 4 // 5 // 512 * 512][0] > 20
-    assert saved[size - 512] == (40, 10)
-
-
-def test_a_missing_database_is_not_taken_for_a_first_start(tmp_path: Path) -> None:
-    Opened(tmp_path).store.close()
-    (tmp_path / "jobs-1.db").unlink()
-    opened = Opened(tmp_path)
-    assert "missing or empty" in opened.report[0]
-    opened.store.close()
-
-
-def test_a_damaged_body_fails_its_own_job_alone(tmp_path: Path) -> None:
-    opened = Opened(tmp_path)
-    damaged, _ = opened.submit(LARGE)
-    whole, _ = opened.submit(LARGE)
-    (path,) = (tmp_path / "bodies").glob(f"{damaged.id}.*")
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    assert [claimed.job.id for claimed in opened.write("claim", "m", 5)] == [whole.id]
-    assert opened.read("get", damaged.id).error["code"] == "body_damaged"
-    opened.store.close()
 
 
 # A disk that fails

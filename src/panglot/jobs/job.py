@@ -32,11 +32,15 @@ FULL, DISK, UNAVAILABLE, KEY_REUSED, DAMAGED = "jobs_full", "jobs_disk", "jobs_u
 
 
 class JobTrouble(Exception):
-    """The reason why the store refused a command; `code` is one of the five above."""
+    """The reason why the store refused a command; `code` is one of the five above.
 
-    def __init__(self, code: str, message: str) -> None:
+    `retry_after` are the seconds after which it may succeed, where the store knows; else 0.
+    """
+
+    def __init__(self, code: str, message: str, retry_after: int = 0) -> None:
         super().__init__(message)
         self.code = code
+        self.retry_after = retry_after
 
 
 class Webhook(NamedTuple):

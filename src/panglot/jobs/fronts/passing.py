@@ -29,7 +29,7 @@ def _packed(value: Any, pieces: list[bytes]) -> Any:
         pieces.append(value)
         return {BYTES: len(value)}
     if isinstance(value, JobTrouble):
-        return {TROUBLE: [value.code, str(value)]}
+        return {TROUBLE: [value.code, str(value), value.retry_after]}
     if isinstance(value, CallProgress):
         # Its text is any value of the script, which could look like a packed value.
         return {CallProgress.__name__: [value.fraction, {JSON: value.text}]}

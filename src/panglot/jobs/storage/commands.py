@@ -32,14 +32,14 @@ from panglot.jobs.job import (
     fault_text,
 )
 from panglot.jobs.storage.folder import ANSWERS, BODIES, JobFolder
+from panglot.jobs.storage.pace import EndingPace
 from panglot.jobs.storage.queries import SELECT, JobQueries, marks, parts
+from panglot.jobs.storage.recovering import recover
 from panglot.jobs.storage.rescue import about, is_whole
 from panglot.jobs.storage.sweeping import sweep
 
 IN_ROW = 64 << 10
 """Bodies and answers up to so many bytes lie in the database; larger ones are files."""
-MOST_CRASHES = 3
-"""Deaths of the server while a job ran. After so many the job is failed: it may well be the reason."""
 NEVER = 9e99
 ROW = "(?,?,?,?,?,?,?,0,0,0,?,NULL,NULL,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,0,NULL,0,NULL,NULL)"
 
@@ -63,6 +63,7 @@ class JobTables:
         self.next_seq = 1
         self.counts: Counter[tuple[str, int]] = Counter()
         """Jobs by model and state."""
+        self.pace = EndingPace()
         self.made: list[Path] = []
         """Files that this transaction has made. They are removed if it fails."""
         self.gone: list[Path] = []
@@ -126,22 +127,7 @@ class JobTables:
 
     def recover(self) -> int:
         """Decide about the jobs that ran when the server died. Returns their number. In a transaction of its own."""
-        now = self.now()
-        running = [Job(*row) for row in self.database.execute(SELECT + "WHERE state = 1").fetchall()]
-        for job in running:
-            rerun = self.database.execute("SELECT rerun FROM job WHERE seq = ?", (job.seq,)).fetchone()[0]
-            crashes = job.crashes + 1
-            self.database.execute("UPDATE job SET crashes = ? WHERE seq = ?", (crashes, job.seq))
-            if not rerun:
-                message = "the server ended while the job ran, and the model's jobs may not run twice"
-                self.end(job, INTERRUPTED, now, fault_text("interrupted", message))
-            elif crashes >= MOST_CRASHES:
-                message = f"the server ended {crashes} times while the job ran"
-                self.end(job, FAILED, now, fault_text("server_died", message))
-            else:
-                self.database.execute("UPDATE job SET state = 0, due = expires WHERE seq = ?", (job.seq,))
-                self.move(job, QUEUED)
-        return len(running)
+        return recover(self)
 
     # Submitting
 
@@ -197,13 +183,11 @@ class JobTables:
     def _refusal(self, job: NewJob) -> JobTrouble | None:
         if self.folder is not None and self.folder.low:
             return JobTrouble(DISK, "the disk that jobs are stored on is full; try again later")
-        waiting = self.counts[job.model, QUEUED] + self.counts[job.model, DELAYED]
-        if (
-            self.jobs >= self.limits.jobs
-            or self.bytes + len(job.body) > self.limits.bytes
-            or waiting >= self.limits.queued
-        ):
-            return JobTrouble(FULL, "too many jobs are stored; try again later")
+        if self.jobs >= self.limits.jobs or self.bytes + len(job.body) > self.limits.bytes:
+            return JobTrouble(FULL, "too many jobs are stored; try again later", self.pace.seconds_to_next())
+        if self.counts[job.model, QUEUED] + self.counts[job.model, DELAYED] >= self.limits.queued:
+            message = "too many jobs of this model wait; try again later"
+            return JobTrouble(FULL, message, self.pace.seconds_to_next(job.model))
         return None
 
     def _counted(self, job: NewJob, now: float) -> Job:
@@ -339,6 +323,7 @@ class JobTables:
             (state, now, now + job.retain, fault, job.seq),
         )
         self.move(job, state)
+        self.pace.note(job.model)
         ended = self.queries.get(job.id)
         assert ended is not None
         self._notify(ended, END_EVENTS[state], now)
