@@ -149,7 +149,8 @@ class Serving:
         self.model_host.in_use = self._has_request_for
         self.url = self.web.urls[0]
         self.name = plan.default or "models"
-        self.tracing = Tracing(settings.otel_endpoint, self.name) if settings.otel_endpoint else None
+        index = member.index if member is not None else None
+        self.tracing = Tracing(settings.otel_endpoint, self.name, index) if settings.otel_endpoint else None
         for front in self.fronts:
             if self.tracing is not None:
                 front.observers.append(self.tracing.answered)
@@ -279,10 +280,13 @@ class Serving:
         return figures
 
     async def _until_reloaded(self, member: Member) -> None:
-        while self.model_host.is_reloading:  # noqa: ASYNC110  a reload takes seconds, and has no single end
-            await asyncio.sleep(LOOK_AGAIN)
-        await self.model_host.describe_again()
-        # Only now does the parent let the next front reload.
+        try:
+            while self.model_host.is_reloading:  # noqa: ASYNC110  a reload takes seconds, and has no single end
+                await asyncio.sleep(LOOK_AGAIN)
+            await self.model_host.describe_again()
+        except Exception:
+            log.exception("a reload could not be followed to its end")
+        # Only now does the parent let the next front reload: without this message no front would ever reload again.
         member.tell(Reloaded())
 
     def handle_signals(self) -> None:

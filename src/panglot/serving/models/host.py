@@ -286,9 +286,22 @@ class ModelHost:
 
     async def describe_again(self) -> None:
         """Ask the front that has the workers of a model for its description again: the script may have changed."""
-        for model, hosted in self.hosted.items():
+        # A copy: models come and go meanwhile.
+        for model, hosted in list(self.hosted.items()):
             if not hosted.engine.context.share.has_workers:
-                hosted.engine.description = await self.described_elsewhere(model.name, model.version)
+                description = await self._described_while_hosted(model)
+                hosted.engine.description = description or hosted.engine.description
+
+    async def _described_while_hosted(self, model: Model) -> dict[str, Any] | None:
+        """The description of a model by another front; None where the model ends first."""
+        asking = asyncio.ensure_future(self.described_elsewhere(model.name, model.version))
+        try:
+            # That front may have ended the model already, and then it never answers.
+            while model in self.hosted and not asking.done():
+                await asyncio.wait({asking}, timeout=LOOK_AGAIN)
+            return asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
 
     @property
     def is_reloading(self) -> bool:
