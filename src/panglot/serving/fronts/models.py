@@ -190,8 +190,8 @@ class ModelsOfFront:
     def _heard(self, message: Message) -> None:
         match message:
             case messages.StageModel(change, name, slots):
-                self._reserved[name] = iter(slots)
-                self._staging[change] = self._keep(self._stage(change, name))
+                reserved = self._reserved[name] = iter(slots)
+                self._staging[change] = self._keep(self._stage(change, name, reserved))
             case messages.Switch(change, slots):
                 name, staged = self._staged.pop(change)
                 for model in staged:
@@ -219,7 +219,7 @@ class ModelsOfFront:
             case messages.Changed():
                 self._answer(message)
 
-    async def _stage(self, change: int, name: str) -> None:
+    async def _stage(self, change: int, name: str, reserved: Iterator[int]) -> None:
         try:
             staged = await self._folder.stage(name)
         except StartError as error:
@@ -232,7 +232,10 @@ class ModelsOfFront:
             self._staged[change] = name, staged
             self._member.tell(messages.Staged(change, [model.version for model in staged]))
         finally:
-            del self._staging[change], self._reserved[name]
+            del self._staging[change]
+            # A further load of the name, after this one was cancelled, has slots of its own.
+            if self._reserved.get(name) is reserved:
+                del self._reserved[name]
 
     async def _drop(self, change: int, slots: Sequence[int]) -> None:
         """Stop the models of a change, or their loading. After that no model has the slots of the change."""
