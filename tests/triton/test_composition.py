@@ -64,7 +64,7 @@ def bls(server: Server, how: str, text: str = "abba") -> str:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("what", ["ensembles", "streams", "aio", "decoupled"])
+@pytest.mark.parametrize("what", ["ensembles", "streams", "aio", "decoupled", "aio_streams"])
 def test_nvidias_client_asks_them(what: str, server: Server) -> None:
     python = environments.python_with("tritonclient-2.73", "tritonclient[http,grpc]==2.73.0")
     command = [python, str(HERE / "clients" / "composed.py"), what]

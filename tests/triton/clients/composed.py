@@ -87,17 +87,55 @@ def aio(http, address, words):
         asked = [client.infer("pipeline", [text(module, "SENTENCE", "cab")]) for _ in range(10)]
         for result in await asyncio.gather(*asked):
             assert result.as_numpy("ANSWER").item().decode() == words[1]
-        await client.close()
+        for how in ("chain", "ensemble"):
+            given = [text(module, "HOW", how, rows=False), text(module, "TEXT", "cab", rows=False)]
+            for result in await asyncio.gather(*(client.infer("bls", given) for _ in range(10))):
+                assert result.as_numpy("WORD")[0].decode() == words[1]
+        given = [text(module, "HOW", "error", rows=False), text(module, "TEXT", "refuse", rows=False)]
+        assert (await client.infer("bls", given)).as_numpy("WORD")[0].decode() == "no such text 3"
 
     async def both():
-        await ask(by_http, by_http_aio.InferenceServerClient(http))
-        await ask(by_grpc, by_grpc_aio.InferenceServerClient(address))
+        by_both = (
+            (by_http, by_http_aio.InferenceServerClient(http)),
+            (by_grpc, by_grpc_aio.InferenceServerClient(address)),
+        )
+        for module, client in by_both:
+            await ask(module, client)
+            await client.close()
 
     asyncio.run(both())
 
 
+def aio_streams(http, address, words):
+    """Responses of decoupled models, with answers of BLS among them, to a client that awaits them."""
+    counts = {"a": 3, "b": 0, "c": 1}
+
+    async def requests():
+        for name, count in counts.items():
+            number = by_grpc.InferInput("N", [1], "INT32")
+            number.set_data_from_numpy(numpy.array([count], numpy.int32))
+            # Unlike the other client, this one cannot ask for an empty response at the end.
+            yield {"model_name": "speech", "inputs": [number], "request_id": name}
+        how = [text(by_grpc, "HOW", "stream", rows=False), text(by_grpc, "TEXT", "3", rows=False)]
+        yield {"model_name": "bls", "inputs": how, "request_id": "bls"}
+
+    async def main():
+        said, by_bls = {name: [] for name in counts}, []
+        async with by_grpc_aio.InferenceServerClient(address) as client:
+            async for result, error in client.stream_infer(requests()):
+                assert error is None, error
+                name = result.get_response().id
+                if name == "bls":
+                    by_bls.append(result.as_numpy("WORD")[0].decode())
+                else:
+                    said[name].append(result.as_numpy("said").item().decode())
+        assert said == {name: [f"TOKEN {at} OF {count}" for at in range(count)] for name, count in counts.items()}, said
+        assert by_bls == ["token 0|token 1|token 2"]
+
+    asyncio.run(main())
+
+
 if __name__ == "__main__":
     what, http, address, words = sys.argv[1:]
-    {"ensembles": ensembles, "streams": streams, "aio": aio, "decoupled": decoupled}[what](
-        http, address, json.loads(words)
-    )
+    ways = {"ensembles": ensembles, "streams": streams, "aio": aio, "decoupled": decoupled, "aio_streams": aio_streams}
+    ways[what](http, address, json.loads(words))

@@ -15,6 +15,7 @@ from panglot.settings import suggestion
 from panglot.settings.counts import exactly
 
 FILE = "pipeline.json"
+DIALECT = "sagemaker"
 MOST = 15
 """Containers of a pipeline, as on the platform."""
 FORM = '{"Containers": [{"ContainerHostname": "MODEL"}, ...]}'
@@ -30,7 +31,7 @@ def package(path: Path) -> Package | None:
         name=file.parent.name,
         folder=file.parent,
         script=file,
-        dialect="sagemaker",
+        dialect=DIALECT,
         entry="pipeline",
         reasons=(f"{FILE} has {len(containers)} containers",),
         defaults={"workers": exactly(1), **variables.defaults({})},
@@ -89,4 +90,6 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
 
 
 def _models(package: Package) -> list[str]:
-    return [container["model"] for container in package.options.get("pipeline", ())]
+    """The models that a pipeline calls. Packages of other dialects may have an option of this name, for its own use."""
+    containers = package.options.get("pipeline", ()) if package.dialect == DIALECT else ()
+    return [container["model"] for container in containers]

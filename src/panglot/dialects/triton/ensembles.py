@@ -16,7 +16,7 @@ from panglot.packages.package import Package
 from panglot.settings import suggestion
 from panglot.settings.counts import exactly
 
-PLATFORM = "ensemble"
+DIALECT, PLATFORM = "triton", "ensemble"
 FREE = -1
 
 
@@ -35,7 +35,7 @@ def package(root: Path, version: str) -> Package:
         name=str(config.one("name") or root.name),
         folder=root,
         script=path,
-        dialect="triton",
+        dialect=DIALECT,
         entry=PLATFORM,
         reasons=(f"{configs.NAME} has {len(steps)} steps",),
         problems=read.problems,
@@ -128,14 +128,19 @@ class ServedModel(NamedTuple):
         return declared if declared.get("outputs") else {}
 
     @property
+    def _own(self) -> Mapping[str, Any]:
+        """The options of this dialect: those of another may have the same names, and mean something else."""
+        return self.package.options if self.package.dialect == DIALECT else {}
+
+    @property
     def steps(self) -> set[str]:
         """The models that an ensemble calls."""
-        return {step["model"] for step in self.package.options.get("ensemble", ())}
+        return {step["model"] for step in self._own.get("ensemble", ())}
 
     @property
     def is_decoupled(self) -> bool:
         """Whether its own configuration says so."""
-        config = self.package.options.get("config") or {}
+        config = self._own.get("config") or {}
         return bool((config.get("model_transaction_policy") or {}).get("decoupled"))
 
 
