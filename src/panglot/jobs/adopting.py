@@ -35,5 +35,10 @@ def adopt(board: JobBoard, call: HeldCall, then: Callable[[Job | JobTrouble], No
 def early_ends(call: HeldCall) -> list[JobOutcome | Fault]:
     """A list that gets the end of a run, if the run ends before its job is stored."""
     ends: list[JobOutcome | Fault] = []
-    call.ended = lambda call, end: ends.append(end)
+
+    def ended(call: JobCall, end: JobOutcome | Fault) -> None:
+        # The last one alone: a second end is a cancellation, and its client was told that the job is cancelled.
+        ends[:] = [end]
+
+    call.ended = ended
     return ends

@@ -16,7 +16,7 @@ from panglot.engine.call import RUNNING as CALL_RUNS
 from panglot.engine.call import Fault
 from panglot.jobs import gauges
 from panglot.jobs.adopting import adopt
-from panglot.jobs.held import HeldCall, HeldJobs
+from panglot.jobs.held import WAS_CANCELLED, HeldCall, HeldJobs
 from panglot.jobs.interface import JobRunner, JobState, ModelCount
 from panglot.jobs.job import (
     CANCELLED,
@@ -111,23 +111,39 @@ class JobBoard:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP)
-            if self.store.jobs:
-                swept = await self._ask(self.store.write, "sweep", self.store.now())
-                if not isinstance(swept, JobTrouble):
-                    for job in swept.expired:
-                        self._has_ended(job)
-                    for model in swept.queued:
-                        self.feed(model)
-            for call in self._overdue():
-                await self._ended_by(call.job.id, EXPIRED)
-            self.feed_all()
-            self.on_outbox()
+            try:
+                await self._do_what_is_due()
+            except Exception:
+                # All lifetimes and delays depend on this task: it goes on, whatever one sweep meets.
+                log.exception("the server itself failed on a job")
 
-    def _overdue(self) -> list[JobCall]:
-        """Claimed jobs whose lifetime is over: all that have not begun, and running jobs whose route ends them then."""
-        now = self.store.now()
-        late = [(call, self.runners.get(call.job.model)) for call in self.running.values() if call.job.expires <= now]
-        return [call for call, of in late if call.state != CALL_RUNS or (of is not None and of.ends_late(call.job))]
+    async def _do_what_is_due(self) -> None:
+        if self.store.jobs:
+            swept = await self._ask(self.store.write, "sweep", self.store.now())
+            if not isinstance(swept, JobTrouble):
+                for job in swept.expired:
+                    self._has_ended(job)
+                for model in swept.queued:
+                    self.feed(model)
+        for call in list(self.running.values()):
+            # Each is looked at only now: it may have ended while the store was asked about the one before.
+            if self._is_overdue(call):
+                # If the disk fails, the next sweep tries again.
+                with contextlib.suppress(JobTrouble):
+                    await self._ended_by(call.job.id, EXPIRED)
+        self.feed_all()
+        self.on_outbox()
+
+    def _is_overdue(self, call: JobCall) -> bool:
+        """Whether a claimed job ends as its lifetime is over: it has not begun, or its route ends running jobs then.
+
+        A run that is over has an end of its own, also while the disk refuses to store it.
+        """
+        job = call.job
+        if job.expires > self.store.now() or call.is_over or self.running.get(job.id) is not call:
+            return False
+        runner = self.runners.get(job.model)
+        return call.state != CALL_RUNS or (runner is not None and runner.ends_late(job))
 
     @property
     def is_used(self) -> bool:
@@ -204,20 +220,14 @@ class JobBoard:
         """Store a job that runs already; `begin` makes the call of its run. `then` gets the job, or a JobTrouble."""
         self.open()
         self._begin_sweeping()
-        submitted: list[Any] = []
 
-        def stored(job: Job | JobTrouble | None) -> None:
-            if isinstance(job, Job):
-                self.running[job.id] = begin(job)
-                self._running_of[job.model] += 1
-                then(job)
-                return
-            refusals = (each for each in (job, *submitted) if isinstance(each, JobTrouble))
-            then(next(refusals, JobTrouble(UNAVAILABLE, AWAY)))
+        def stored(result: Job | JobTrouble | None) -> None:
+            if isinstance(result, Job):
+                self.running[result.id] = begin(result)
+                self._running_of[result.model] += 1
+            then(result or JobTrouble(UNAVAILABLE, AWAY))
 
-        # The store's queue keeps their order, so no `claim` comes between the two and starts the job once more.
-        self.store.submit(new, submitted.append)
-        self.store.write("adopt", new.id, accepted, started, then=stored)
+        self.store.adopt(new, accepted, started, stored)
 
     async def get(self, name: str) -> JobState | None:
         """A job as it is now. Raises JobTrouble."""
@@ -386,11 +396,15 @@ class JobBoard:
 
     def over(self, call: JobCall, end: JobOutcome | Fault) -> None:
         """Store the end of a run, or have the job wait for its next attempt."""
-        if self.running.get(call.job.id) is not call:
+        if self.running.get(call.job.id) is not call or call.is_over:
             return  # Cancelled meanwhile.
+        call.is_over = True
         job = call.job
         runner = self.runners.get(job.model)
         if isinstance(end, Fault):
+            if end.code == WAS_CANCELLED.code:
+                self._finish(call, "cancel_run", job.seq, job.attempts)
+                return
             if end.code in NOT_RUN:
                 self._finish(call, "give_back", job.seq, job.attempts)
                 return

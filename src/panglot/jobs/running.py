@@ -33,8 +33,8 @@ class JobCall(Call):
     """The run of one job. `ended` is called once: with the outcome, or with a fault that may lead to a further run."""
 
     __slots__ = (
-        "answer_head", "cancel", "changed", "claimed", "ended", "parts", "printed_text", "progress", "received",
-        "run_limit", "write_fault",
+        "answer_head", "cancel", "changed", "claimed", "ended", "is_over", "parts", "printed_text", "progress",
+        "received", "run_limit", "write_fault",
     )  # fmt: skip
 
     background = True
@@ -60,6 +60,8 @@ class JobCall(Call):
         self.changed = changed
         self.cancel = cancel
         """Ends the call in the engine."""
+        self.is_over = False
+        """Whether the board has its end, and stores it."""
         self.parts: list[bytes] = []
         """The parts of a streamed answer, as they come."""
         self.received = 0

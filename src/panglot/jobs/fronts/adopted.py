@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
-from typing import Any
 
+from panglot.engine.call import RUNNING as CALL_RUNS
 from panglot.engine.call import Call, CallProgress, Fault, Uncounted
 from panglot.jobs.board import JobBoard
-from panglot.jobs.fronts.sending import SendCommand
 from panglot.jobs.held import HeldCall
 from panglot.jobs.job import Claimed, Job, JobOutcome, JobTrouble, NewJob
 from panglot.jobs.running import JobCall
@@ -75,15 +75,20 @@ class AdoptedRuns:
 class RunsElsewhere:
     """The adopted jobs in the front that stores them: a call for each run of another front."""
 
-    def __init__(self, board: JobBoard) -> None:
+    def __init__(self, board: JobBoard, drop: Callable[[int, str], None]) -> None:
+        """`drop` has a front cancel its run of a job."""
         self._board = board
+        self._drop = drop
         self._runs: dict[str, tuple[int, JobCall]] = {}
         """The front of each run, and its call here."""
+        self._adopting: dict[str, int] = {}
+        """The fronts of runs whose jobs are being stored."""
+        self._early_ends: dict[str, JobOutcome | Fault] = {}
+        """The ends of such runs, if they end before that."""
 
     def adopt(
         self,
         front: int,
-        send: SendCommand,
         then: Callable[[Job | JobTrouble], None],
         new: NewJob,
         accepted: float,
@@ -94,16 +99,33 @@ class RunsElsewhere:
         def begin(job: Job) -> JobCall:
             def cancel(call: Call) -> None:
                 self._runs.pop(job.id, None)
-                send(0, "drop", job.id)
+                self._drop(front, job.id)
 
             # No body, and no quota: the call runs in the other front, which has both.
             board, claimed = self._board, Claimed(job, new.head, new.lane, new.run_timeout, b"")
-            write_fault = board.runners[job.model].write_fault
             call = JobCall(claimed, Uncounted(), write_fault, board.over, board.wake, cancel)
+            # No engine of this front will say so. A run that has begun does not end with the lifetime of its job.
+            call.state = CALL_RUNS
             self._runs[job.id] = (front, call)
             return call
 
-        self._board.adopt_as(new, accepted, started, begin, then)
+        def write_fault(route: str, fault: Fault, request_id: bytes) -> tuple[int, bytes, bytes]:
+            runner = self._board.runners.get(new.model)
+            if runner is not None:
+                return runner.write_fault(route, fault, request_id)
+            # The model was unloaded meanwhile, so nobody knows the form of its platform.
+            error = {"error": {"code": fault.code, "message": fault.message}}
+            return fault.status, b"application/json", json.dumps(error).encode()
+
+        def stored(result: Job | JobTrouble) -> None:
+            del self._adopting[new.id]
+            end = self._early_ends.pop(new.id, None)
+            then(result)
+            if isinstance(result, Job) and end is not None:
+                self.over(result.id, end)
+
+        self._adopting[new.id] = front
+        self._board.adopt_as(new, accepted, started, begin, stored)
 
     def report(self, name: str, progress: CallProgress | None, printed: str, parts: list[bytes]) -> None:
         run = self._runs.get(name)
@@ -113,12 +135,15 @@ class RunsElsewhere:
             call.parts += parts
             self._board.wake(name)
 
-    def over(self, name: str, end: Any) -> None:
+    def over(self, name: str, end: JobOutcome | Fault) -> None:
+        if name in self._adopting:
+            self._early_ends[name] = end
         run = self._runs.pop(name, None)
         if run is not None:
             self._board.over(run[1], end)
 
     def lost(self, front: int) -> None:
         """Try the jobs of a front that died again, as after the death of a worker."""
-        for name in [name for name, (runs_it, _) in self._runs.items() if runs_it == front]:
+        runs = {name: runs_it for name, (runs_it, _) in self._runs.items()} | self._adopting
+        for name in [name for name, runs_it in runs.items() if runs_it == front and name not in self._early_ends]:
             self.over(name, FRONT_DIED)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import math
+import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from panglot.jobs.clock import SteadyClock
 from panglot.jobs.fronts import passing
 from panglot.jobs.fronts.adopted import AdoptedRuns
 from panglot.jobs.fronts.sending import SendCommand
-from panglot.jobs.held import HeldCall, HeldJobs
+from panglot.jobs.held import WAS_CANCELLED, HeldCall, HeldJobs
 from panglot.jobs.interface import JobState, ModelCount
 from panglot.jobs.job import RUNNING, UNAVAILABLE, JobTrouble, NewJob, StoredAnswer
 from panglot.jobs.watching import Watchers, until_ended
@@ -48,7 +49,8 @@ class JobsElsewhere:
         self._is_used = is_used
         self._send: SendCommand | None = None
         """None while there is no such front."""
-        self._numbers = itertools.count(1)
+        # Begun anywhere: a result for a front that has died never has the number of a command of its successor.
+        self._numbers = itertools.count(secrets.randbits(48) + 1)
         self._pending: dict[int, PendingCommand] = {}
         self._watchers = Watchers()
         self.held = HeldJobs(SteadyClock().now, durable, self._watchers.wake)
@@ -60,11 +62,15 @@ class JobsElsewhere:
 
     def linked(self, send: SendCommand) -> None:
         """Use this way from now on, first for the commands that were not answered on the way before."""
+        if self._send is not None:
+            # The way before may be replaced before anybody notes that it is lost.
+            self.lost()
         self._send = send
         for name in self._watchers.by_job:
             send(0, "watch", name)
         for number, pending in self._pending.items():
-            send(number, pending.command, pending.arguments)
+            if not pending.answer.done():
+                send(number, pending.command, pending.arguments)
         # Changes while there was no way were not told.
         self._watchers.wake_all()
 
@@ -142,6 +148,8 @@ class JobsElsewhere:
         try:
             job = await self._ask("adopt", call.new, call.accepted, call.started)
         except JobTrouble as trouble:
+            # The store may only be slow. Without this, the job would run for ever there: `then` ends the run.
+            self._tell("over", call.new.id, WAS_CANCELLED)
             self.held.remove(call)
             then(trouble)
             return

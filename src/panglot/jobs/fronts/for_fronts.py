@@ -32,7 +32,7 @@ class JobsForFronts:
     def __init__(self, board: JobBoard) -> None:
         self.board = board
         board.on_change = self._changed
-        self._runs = RunsElsewhere(board)
+        self._runs = RunsElsewhere(board, lambda front, name: self._send(front, 0, "drop", name))
         self._links: dict[int, SendCommand] = {}
         self._watched: dict[int, set[str]] = {}
         """The jobs that clients of a front follow, by the index of the front."""
@@ -42,6 +42,9 @@ class JobsForFronts:
 
     def linked(self, front: int, send: SendCommand) -> None:
         """Answer a front by this way from now on. The front tells again which jobs it follows."""
+        if front in self._links:
+            # The way before may be replaced before anybody notes that it is lost.
+            self.lost(front)
         self._links[front], self._watched[front] = send, set()
 
     def lost(self, front: int) -> None:
@@ -61,7 +64,7 @@ class JobsForFronts:
         elif command == "submit":
             self.board.submit(value[0], lambda result: self._tell(front, number, result))
         elif command == "adopt":
-            self._runs.adopt(front, self._links[front], lambda result: self._tell(front, number, result), *value)
+            self._runs.adopt(front, lambda result: self._tell(front, number, result), *value)
         elif command == "report":
             self._runs.report(*value)
         elif command == "over":
@@ -84,10 +87,13 @@ class JobsForFronts:
         self._tell(front, number, result)
 
     def _tell(self, front: int, number: int, result: Any) -> None:
+        self._send(front, number, "", result)
+
+    def _send(self, front: int, number: int, command: str, value: Any) -> None:
         send = self._links.get(front)
         # None: the front has died, and nobody waits for the result.
         if send is not None:
-            send(number, "", result)
+            send(number, command, value)
 
     # Changes
 
@@ -101,9 +107,7 @@ class JobsForFronts:
     def _tell_changes(self) -> None:
         news, self._news, self._timer = self._news, {}, None
         for front, names in news.items():
-            send = self._links.get(front)
-            if send is not None:
-                send(0, "changed", list(names))
+            self._send(front, 0, "changed", list(names))
         # The first change is told at once, further changes together. After a pause without news the timer ends.
         if news:
             self._timer = asyncio.get_running_loop().call_later(BREATH, self._tell_changes)

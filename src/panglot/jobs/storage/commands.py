@@ -256,10 +256,16 @@ class JobTables:
             claimed.append(Claimed(self._start(job, now), head, lane, limit, body))
         return claimed
 
-    def adopt(self, name: str, accepted: float, started: float) -> Job | None:
-        """Store a queued job as accepted and running since these times: it runs already, and has just been stored."""
-        job = self.queries.get(name)
-        if job is None or job.state != QUEUED:
+    def adopt(self, new: NewJob, accepted: float, started: float) -> Job | JobTrouble | None:
+        """Store a job that runs already, as accepted and running since these times; None where it is stored already.
+
+        It is never queued, not even between two commands of a transaction: so no `claim` starts it once more.
+        """
+        (result,) = self.submit((new,))
+        if isinstance(result, JobTrouble):
+            return result
+        job, is_new = result
+        if not is_new:
             return None
         expires = job.expires - job.accepted + accepted
         self.database.execute("UPDATE job SET accepted = ?, expires = ? WHERE seq = ?", (accepted, expires, job.seq))
@@ -301,6 +307,11 @@ class JobTables:
         self.database.execute("UPDATE job SET state = 0, due = expires, attempts = attempts - 1 WHERE seq = ?", (seq,))
         self.move(job, QUEUED)
         return job._replace(state=QUEUED, attempts=attempt - 1, due=job.expires)
+
+    def cancel_run(self, seq: int, attempt: int) -> Job | None:
+        """End a running job whose run was cancelled."""
+        job = self._running(seq, attempt)
+        return self.end(job, CANCELLED, self.now(), None) if job is not None else None
 
     def delay(self, seq: int, attempt: int, due: float) -> Job | None:
         """Have a running job wait for its next attempt: its worker died."""

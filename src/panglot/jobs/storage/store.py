@@ -122,8 +122,15 @@ class JobStore:
         self._queue.put(StoreCommand(name, arguments, then, size=size))
 
     def submit(self, job: NewJob, then: Callable[[Result], None]) -> None:
-        """Store a job; `then` gets it with whether it is new, or a JobTrouble, once it is on disk."""
+        """Store a job; `then` gets it with whether it is new, or a JobTrouble, once it is on disk.
+
+        Commands that were put shortly before may be done after it: all submits of a transaction are done together.
+        """
         self._queue.put(StoreCommand("submit", (job,), then, size=len(job.body)))
+
+    def adopt(self, job: NewJob, accepted: float, started: float, then: Callable[[Result], None]) -> None:
+        """Store a job that runs already; `then` gets it, or a JobTrouble, or None where it was stored before."""
+        self._queue.put(StoreCommand("adopt", (job, accepted, started), then, size=len(job.body)))
 
     def read(self, name: str, *arguments: Any, then: Callable[[Result], None]) -> None:
         """Have a query answered, after the commands that were put before it."""
@@ -238,9 +245,10 @@ class JobStore:
     def _transaction(self, commands: list[StoreCommand]) -> tuple[list[Result], Exception | None]:
         tables, committing = self.tables, False
         new_jobs = [command.arguments[0] for command in commands if command.name == "submit"]
+        adopted = [command.arguments[0] for command in commands if command.name == "adopt"]
         counted = tables.jobs, tables.bytes, tables.next_seq, tables.counts.copy()
         try:
-            tables.begin(new_jobs)
+            tables.begin(new_jobs + adopted)
             submitted = iter(tables.submit(new_jobs) if new_jobs else ())
             results = [
                 next(submitted) if command.name == "submit" else getattr(tables, command.name)(*command.arguments)
