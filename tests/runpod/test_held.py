@@ -164,6 +164,25 @@ def test_the_longest_run_of_a_policy_holds_for_it_too(place: Place) -> None:
     assert (told["status"], bool(told["error"])) == ("TIMED_OUT", True)
 
 
+def test_the_list_goes_on_behind_jobs_whose_clients_wait() -> None:
+    with serving("runpod_ops", "--workers", "3") as server:
+        stored = {server.client.post("/run", json={"input": {"op": "text"}}).json()["id"] for _ in range(3)}
+        body = {"input": {"op": "sleep", "seconds": 60}}
+        answers = [on_a_thread(lambda: server.client.post("/runsync", json=body, timeout=90)) for _ in range(2)]
+        wait_until(lambda: server.client.get("/jobs").json()["counts"]["running"] == 2, 30)
+        seen: list[str] = []
+        before, pages = 0, 0
+        while before is not None and pages < 10:
+            page = server.client.get("/jobs", params={"limit": 2, "before": before}).json()
+            seen += [job["id"] for job in page["jobs"]]
+            before, pages = page["before"], pages + 1
+        for job in seen[:2]:
+            server.client.delete(f"/jobs/{job}")
+        assert [answer.result(30).json()["status"] for answer in answers] == ["CANCELLED"] * 2
+    assert len(seen) == len(set(seen)) == 5, seen
+    assert all(any(job in name for name in stored) for job in seen[2:])
+
+
 def test_more_calls_than_the_queue_takes_wait_as_jobs() -> None:
     with serving("runpod_ops", "--workers", "1", "--queue", "1") as server:
         body = {"input": {"op": "sleep", "seconds": 0.3}}

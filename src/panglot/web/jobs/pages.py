@@ -26,6 +26,8 @@ from panglot.web.pages.routes import jobs_page
 
 MOST_LISTED = 200
 MOST_DIGITS = 18
+ABOVE_ALL = (1 << 53) - 1
+"""Above the number of every stored job: the list goes on with the newest. JavaScript has no larger exact number."""
 BREATH = 0.1
 """Seconds between two events of progress."""
 QUIET = 15.0
@@ -130,7 +132,8 @@ async def listed(front: Front, request: Request) -> Response:
         counts = dict.fromkeys(STATES, 0)
         for _, number, count in await board.counts():
             counts[STATES[number]] += count
-    following = jobs[-1].job.seq if len(jobs) == most else None
+    # A job whose client waits has no number: it is not stored.
+    following = jobs[-1].job.seq or ABOVE_ALL if len(jobs) == most else None
     shown = {"jobs": [view(each) for each in jobs], "counts": counts, "durable": board.durable, "before": following}
     return Response(orjson.dumps(shown), media_type="application/json")
 
