@@ -20,7 +20,7 @@ from support.server import PACKAGES, Server, lives, panglot, serving, wait_until
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("life_echo", "--workers", "2", "--fronts", "2", leaves="killed fronts reset connections") as server:
+    with serving("life_echo", "--workers", "2", "--fronts", "2") as server:
         yield server
 
 
@@ -94,6 +94,22 @@ def test_a_stopped_front_gets_no_connection_and_nobody_waits_for_it(server: Serv
     of_both(server)
 
 
+def test_a_front_that_hangs_is_said_in_the_log_and_goes_on_later(server: Server) -> None:
+    first, second = of_both(server)
+    front = psutil.Process(ask(first)["pid"]).parent()
+    assert front is not None
+    mark = len(server.lines)
+    front.suspend()
+    try:
+        server.wait_log(rf"front \d \(pid {front.pid}\) does not respond for \d+ s: its requests wait", after=mark)
+        assert ask(second, 5)["id"] == 5
+    finally:
+        front.resume()
+    server.wait_log(r"front \d responds again, after \d+ s", after=mark)
+    assert ask(first, 7)["id"] == 7
+    assert sum("does not respond" in line for line in server.lines[mark:]) == 1
+
+
 def test_a_reload_replaces_the_workers_of_all_fronts(server: Server) -> None:
     of_both(server)
     before = {worker.pid for worker in server.workers()}
@@ -130,7 +146,7 @@ def test_requests_of_all_fronts_are_answered_before_the_server_ends() -> None:
 
 
 def test_a_second_signal_ends_all_fronts_at_once() -> None:
-    with serving("life_echo", "--workers", "2", "--fronts", "2", leaves="a request is broken off") as server:
+    with serving("life_echo", "--workers", "2", "--fronts", "2") as server:
         client, _ = of_both(server)
 
         def wait_in_vain() -> None:
@@ -185,7 +201,7 @@ def test_the_port_is_closed_once_the_server_drains() -> None:
 
 
 def test_figures_are_those_of_all_fronts_whichever_is_asked_and_outlive_a_front() -> None:
-    with serving("life_echo", "--workers", "2", "--fronts", "2", leaves="a front is killed") as server:
+    with serving("life_echo", "--workers", "2", "--fronts", "2") as server:
         first, second = of_both(server)
         before = server.metric("panglot_requests_total", route="/predict", status="200")
         for _ in range(5):

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from support.fronts import client_of, pids
 from support.server import PACKAGES, ROOT, panglot, serving, wait_until
 
 GOT = """
@@ -166,6 +167,20 @@ def test_spans_tell_the_method(collector: tuple[str, list[bytes]], tmp_path: Pat
     assert [span.name for span in roots] == ["GET /now"] * 2
     methods = [item.value.string_value for span in roots for item in span.attributes if "method" in item.key]
     assert methods == ["GET"] * 2
+
+
+def test_spans_tell_the_front(collector: tuple[str, list[bytes]]) -> None:
+    url, received = collector
+    with serving("function", "--otel-endpoint", url, "--fronts", "2") as server:
+        fronts = pids(server)
+        for front in fronts:
+            assert client_of(server, front).post("/predict", json=1).status_code == 200
+        server.stop()
+    told: dict[str, str] = {}
+    for resource in resources_of(received):
+        about = {item.key: item.value.string_value for item in resource.resource.attributes}
+        told[about["service.instance.id"].rpartition(":")[2]] = about["panglot.front"]
+    assert told == {str(pid): str(index) for index, pid in fronts.items()}
 
 
 WITHOUT_OTEL = """

@@ -16,6 +16,7 @@ from panglot.fronts.accepting import Accepting
 from panglot.fronts.board import RESTARTS, Board
 from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink, LostConnection
 from panglot.fronts.front_process import SIGNALS, FrontProcess
+from panglot.fronts.hung_fronts import HungFronts
 from panglot.fronts.log_relay import LogRelay
 from panglot.fronts.messages import Message
 from panglot.fronts.models.catalog import Catalog
@@ -75,6 +76,7 @@ class Parent:
     def run(self) -> None:
         """Serve until a signal. Raises LoadError before the first ready, Unanswered when the drain time passes."""
         self._listen_to_signals()
+        HungFronts(self.fronts, self.timers).look()
         try:
             # The others follow when the first has loaded: a script that cannot load fails once, and downloads once.
             self._fork(self.fronts[0])

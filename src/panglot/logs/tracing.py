@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,8 @@ Times = tuple[int, int, int, int, int]
 class Tracing:
     """Tells a collector about answered requests. Export happens on a thread of the exporter's own."""
 
-    def __init__(self, endpoint: str, package: str) -> None:
+    def __init__(self, endpoint: str, package: str, front: int | None = None) -> None:
+        """`front` is the index of this front where the server has several. Raises StartError."""
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
             from opentelemetry.sdk.resources import Resource
@@ -27,7 +30,14 @@ class Tracing:
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
         except ImportError as error:
             raise StartError(f"tracing needs {error.name}", fix="pip install 'panglot[otel]'") from None
-        self._provider = TracerProvider(resource=Resource.create({"service.name": f"panglot/{package}"}))
+        # The number of the process tells fronts of one machine apart, also a front and its successor.
+        resource = {
+            "service.name": f"panglot/{package}",
+            "service.instance.id": f"{socket.gethostname()}:{os.getpid()}",
+        }
+        if front is not None:
+            resource["panglot.front"] = str(front)
+        self._provider = TracerProvider(resource=Resource.create(resource))
         url = endpoint.rstrip("/")
         exporter = OTLPSpanExporter(url if url.endswith("/v1/traces") else url + "/v1/traces")
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000))
