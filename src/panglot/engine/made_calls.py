@@ -234,6 +234,9 @@ class MadeCalls:
         if fault is not None:
             call.fail(fault)
             return
+        if call.state == DONE:
+            # The first step of an ensemble was refused at once: the worker has its answer.
+            return
         self.open[worker, call.call_number] = call
         for item in call.parents:
             self.by_parent.setdefault(item, set()).add(call)

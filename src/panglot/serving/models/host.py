@@ -339,10 +339,15 @@ class ModelHost:
         self.models.remove(model)
         hosted = self.hosted[model]
         until = time.monotonic() + self.plan.settings.drain
-        # A request whose body is still being read is not in `live` yet.
-        while (hosted.engine.live or self.in_use(model)) and time.monotonic() < until:
+        while self._is_needed(hosted) and time.monotonic() < until:
             await asyncio.sleep(LOOK_AGAIN)
         await self.stop(model)
+
+    def _is_needed(self, hosted: Hosted) -> bool:
+        """Whether a model has requests, or the next model of a chain is still to read results of it."""
+        gives = hosted.engine.main.memory.gives
+        # A request whose body is still being read is not in `live` yet.
+        return bool(hosted.engine.live or self.in_use(hosted.model) or (gives is not None and gives.used))
 
     async def stop(self, model: Model) -> None:
         """End a model's workers and undo what was made for it."""
