@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from panglot.engine.memory.buffers import SMALLEST, Arena, SharedBuffer
-from panglot.engine.memory.lent_results import LOOSE, Lending
+from panglot.engine.workers.lent_results import LOOSE, Lending
 from panglot_worker.line import wire
 
 MIB = 1 << 20

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lent_results import Lending
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.workers.lent_results import Lending
 from panglot.engine.workers.worker import READY, Worker
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package

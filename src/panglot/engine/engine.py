@@ -19,7 +19,7 @@ from panglot.engine.interface import ASLEEP, BACK_OFF, DRAINING, LOADING, READY,
 from panglot.engine.made_calls import MadeCalls
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
-from panglot.engine.memory.lent_results import PoolMemory
+from panglot.engine.memory.pool_memory import PoolMemory
 from panglot.engine.model_chains import Chain
 from panglot.engine.pools import background, pipeline
 from panglot.engine.pools.among_fronts import PoolAmongFronts

@@ -7,13 +7,13 @@ from typing import Protocol
 
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lent_results import Lending
 from panglot.engine.pools import after_death
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.pool import Pool
 from panglot.engine.pools.queue import MANY, Queue
 from panglot.engine.pools.recalling import Recalls
+from panglot.engine.workers.lent_results import Lending
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import Worker
 from panglot_worker.line import wire

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lent_results import Lending
 from panglot.engine.pools import ahead
 from panglot.engine.pools.background import NO_JOB, ON_CREDIT, BackgroundQueue, InteractiveLoad
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.queue import MANY, Policy, Queue
 from panglot.engine.pools.recalling import Recalls
 from panglot.engine.pools.retries import Retries
+from panglot.engine.workers.lent_results import Lending
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import Worker
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, CallProgress, Fault, Step
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
-from panglot.engine.memory.lent_results import Lending, PoolMemory
+from panglot.engine.memory.pool_memory import PoolMemory
 from panglot.engine.pools import after_death, pipeline
 from panglot.engine.pools.abandoned import FINISH, AbandonedRuns
 from panglot.engine.pools.dispatching import Dispatcher
@@ -18,6 +18,7 @@ from panglot.engine.pools.fetches import Fetches
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.slow_readers import SlowReaders
 from panglot.engine.workers.events import note
+from panglot.engine.workers.lent_results import Lending
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import HUNG, LOST, RETIRED, SICK, Worker
 from panglot_worker.line import wire

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lent_results import PoolMemory
+from panglot.engine.memory.pool_memory import PoolMemory
 from panglot.engine.memory.retained import RetainedMemory
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.processes import process

@@ -7,11 +7,11 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Any
 
+from panglot.engine import launching
 from panglot.engine.call import Call, Fault
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lent_results import PoolMemory
+from panglot.engine.memory.pool_memory import PoolMemory
 from panglot.engine.pools import after_death, time_limits
-from panglot.engine.processes import launching
 from panglot.engine.processes.launcher import MachineLost
 from panglot.engine.workers import obituary
 from panglot.engine.workers.autoscaler import Autoscaler

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lent_results import PoolMemory
+from panglot.engine.memory.pool_memory import PoolMemory
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.processes.launcher import Launcher
 from panglot.engine.ray.launcher import NodeLauncher

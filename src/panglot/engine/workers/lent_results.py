@@ -5,34 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from panglot.engine.call import Call
-from panglot.engine.memory.buffers import Arena, SharedBuffer
+from panglot.engine.memory.buffers import SharedBuffer
 from panglot.engine.workers.worker import Worker
 from panglot_worker.line import wire
 
 LOOSE = 256
 """So many answers in a row that need at most half of the lent size halve this size."""
-
-
-class PoolMemory:
-    """The files of one pool: the file with its inputs, and the file for its results.
-
-    A call owns a buffer with its input until it is done. A worker owns another buffer of the same memory, from the
-    moment the call is sent until it says FREE. It owns the buffer for the result until it replies. A dead worker owns
-    nothing: the front has waited for its end.
-    """
-
-    def __init__(self, reads: Arena | None = None, writes: Arena | None = None) -> None:
-        self.reads = reads
-        self.writes = writes
-        """None for the last pool: each of its workers has its own file, in which no other can spoil an answer."""
-        self.gives: Arena | None = None
-        """For a model in a chain: the file in which its workers write results for the next model."""
-        self.takes: list[Arena] = []
-        """The same files of the models before it in a chain."""
-
-    def readable(self) -> tuple[Arena, ...]:
-        """The files among them that are open: a model may have been unloaded."""
-        return tuple(arena for arena in self.takes if arena.fd >= 0)
 
 
 class Lending:
