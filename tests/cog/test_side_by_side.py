@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support import originals
+from support import cog_cases, originals
 from support.originals import Case, Original
 from support.server import PACKAGES, Server, serving
 
@@ -154,6 +154,55 @@ def events(url: str, prompt: str) -> list[tuple[str, Any]]:
     shown = [(name, {key: value for key, value in content.items() if key in compared}) for name, content in told]
     shown[-1][1]["metrics"] = {key: value for key, value in told[-1][1]["metrics"].items() if key != "predict_time"}
     return shown
+
+
+SAME = {name: case for name, case in cog_cases.GOOD.items() if not case.differs}
+SAME_REFUSED = {name: case for name, case in cog_cases.REFUSED.items() if not case.differs}
+
+
+@pytest.mark.document("cog.19", "cog.30")
+def test_the_cases_are_those_of_the_old_server(old_cases: Original) -> None:
+    """Each with the answer that Panglot is asked for in `test_cases`."""
+
+    def asked(given: dict[str, Any]) -> Any:
+        return originals.ask(old_cases.url, predict(json.dumps({"input": given})))
+
+    for name, case in SAME.items():
+        assert asked(case.given).body.get("output") == case.output, name
+    for name, (how, given, error) in cog_cases.FAILED.items():
+        answer = asked({"case": how, **given})
+        assert (answer.status, answer.body["status"], answer.body["error"]) == (200, "failed", error), name
+    for name, refused in SAME_REFUSED.items():
+        answer = asked(refused.given if name == "nothing" else {"case": "inputs", **refused.given})
+        (problem,) = answer.body["detail"]
+        assert (answer.status, problem["loc"]) == (422, ["body", "input", refused.field]), name
+        assert (problem["msg"], problem["type"]) == (refused.message, refused.type), name
+
+
+OTHER_OUTPUT = "an output that is not of the type of its hint"
+
+
+@pytest.mark.document("cog.19")
+def test_an_output_of_another_type_is_sent_as_it_is(tmp_path: Path) -> None:
+    originals.differs("cog", OTHER_OUTPUT)
+    (tmp_path / "predict.py").write_text(
+        "from cog import BasePredictor\n\n\nclass Predictor(BasePredictor):\n"
+        "    def predict(self, text: str) -> int:\n        return text\n"
+    )
+    (tmp_path / "cog.yaml").write_text("predict: predict.py:Predictor\n")
+    cases = [predict(given('"text": "3"')), predict(given('"text": "x"'))]
+    with running(old_python(), tmp_path) as original, serving(tmp_path, "--workers", "1") as own:
+        ready(original)
+        cast, refused = (originals.ask(original.url, each) for each in cases)
+        assert (cast.body["output"], refused.status) == (3, 500)
+        assert [originals.ask(own.url, each).body["output"] for each in cases] == ["3", "x"]
+
+
+@pytest.fixture(scope="module")
+def old_cases() -> Iterator[Original]:
+    with running(old_python(), PACKAGES / "cog_cases") as server:
+        ready(server)
+        yield server
 
 
 NEAREST = "a value that has the type of a later member of a `Union`"
