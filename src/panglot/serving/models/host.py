@@ -392,6 +392,8 @@ def needs_one_front(package: Package, settings: Settings, contract: Contract) ->
         or package.retained_bytes
         # One front has to know which worker has a key.
         or package.sticks_by
+        # A call that a worker refuses goes to another worker of the same front.
+        or package.tries_elsewhere
         # The links end with the front that made them, so the workers that use them must end with it too.
         or (settings.link_paths and package.fixed_paths)
         # A task beside the server looks at the workers of one front.
