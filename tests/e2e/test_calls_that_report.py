@@ -19,6 +19,7 @@ from panglot.tools.run.offline import Waiting, offline
 from panglot_worker.line import wire
 from support.distributions import DISTRIBUTIONS, install
 from support.server import Server, serving
+from support.well import Left
 
 BENCH = """
 import os
@@ -70,7 +71,7 @@ def server(outside: Path) -> Iterator[Server]:
     package.mkdir()
     (package / "bench.py").write_text(BENCH)
     flags = ("--workers", "1", "--sick-after", "3", "--no-rerun")
-    with serving(package, *flags, env={"PYTHONPATH": str(outside / "outside")}, leaves="tracebacks") as server:
+    with serving(package, *flags, env={"PYTHONPATH": str(outside / "outside")}, leaves=Left.TRACEBACKS) as server:
         yield server
 
 

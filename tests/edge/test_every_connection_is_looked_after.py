@@ -9,6 +9,7 @@ import pytest
 
 from panglot.web.limits import peer
 from support.server import Server, serving
+from support.well import Left
 from support.wire import Wire
 
 SPOILT = """
@@ -38,7 +39,7 @@ FAULTS = {
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "sitecustomize.py").write_text(SPOILT.replace("FAULT", request.param))
     environment = {"PYTHONPATH": str(tmp_path)}
-    with serving("function", "--header-timeout", "1s", env=environment, leaves="a fault of our own") as running:
+    with serving("function", "--header-timeout", "1s", env=environment, leaves=Left.TRACEBACKS) as running:
         yield running
 
 

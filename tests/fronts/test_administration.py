@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     archive(PACKAGES / "torchserve_echo", folder / "echo.mar", "handler.py", "1.0")
     archive(PACKAGES / "torchserve_batch", folder / "batch.tar.gz", "service.py", "2.0")
     flags = ("--admin", "--fronts", "2", "--workers", "2", "--restart-delay", "0.1")
-    with serving(all_of(folder), *flags, env={"PANGLOT_ADMIN_TOKEN": TOKEN}, leaves="a front is killed") as running:
+    with serving(all_of(folder), *flags, env={"PANGLOT_ADMIN_TOKEN": TOKEN}) as running:
         assert len(running.fronts()) == 2
         yield running
 

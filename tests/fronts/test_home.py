@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """A folder of models with one worker each."""
     write_model(tmp_path / "echo", says="old")
     flags = (*FRONTS, "--admin", "--state-folder", str(tmp_path.parent / f"{tmp_path.name}-state"))
-    with serving(all_of(tmp_path), *flags, env={"PANGLOT_ADMIN_TOKEN": CONTROL}, leaves="fronts are killed") as running:
+    with serving(all_of(tmp_path), *flags, env={"PANGLOT_ADMIN_TOKEN": CONTROL}) as running:
         assert (len(running.fronts()), len(running.workers())) == (2, 1)
         yield running
 
@@ -110,7 +110,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_streams_retain_their_memory_whichever_front_is_asked(clip: Path) -> None:
     flags = (*FRONTS, "--uri-root", str(clip.parent))
-    with serving("megflow_video", *flags, env={"TEST_PAUSE": "0.03"}, leaves="a front is killed") as server:
+    with serving("megflow_video", *flags, env={"TEST_PAUSE": "0.03"}) as server:
         assert (len(server.fronts()), len(server.workers())) == (2, 1)
         other = client_of(server, 1)
         stream = start(server, clip)

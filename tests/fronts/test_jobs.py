@@ -93,7 +93,7 @@ def test_a_key_is_one_job_over_all_fronts_and_the_list_is_the_same(server: Serve
 def test_no_accepted_job_is_lost_when_a_front_is_killed(victim: int, durable: bool, tmp_path: Path) -> None:
     flags = ("--jobs", str(tmp_path / "jobs")) if durable else ()
     ledger = tmp_path / "ledger"
-    with serving("job_steps", *TWO, *flags, leaves="fronts are killed") as server:
+    with serving("job_steps", *TWO, *flags) as server:
         accepted: dict[str, str] = {}
         stop = threading.Event()
         # The connection of a front that is not killed: its clients notice nothing but the time.
@@ -137,7 +137,7 @@ def test_no_accepted_job_is_lost_when_a_front_is_killed(victim: int, durable: bo
 
 def test_with_rerun_off_a_job_that_ran_when_its_front_died_is_interrupted(tmp_path: Path) -> None:
     flags = ("--jobs", str(tmp_path / "jobs"), "--no-rerun")
-    with serving("job_steps", *TWO, *flags, leaves="a front is killed") as server:
+    with serving("job_steps", *TWO, *flags) as server:
         client = client_of(server, 1)
         job = submit(client, {"sleep": 30})
         wait_until(lambda: client.get(f"/jobs/{job}").json()["state"] == "running")
@@ -146,7 +146,7 @@ def test_with_rerun_off_a_job_that_ran_when_its_front_died_is_interrupted(tmp_pa
 
 
 def test_a_client_whose_time_passes_while_jobs_are_away_is_told_when_to_try_again() -> None:
-    with serving("job_steps", *TWO, leaves="a front is stopped") as server:
+    with serving("job_steps", *TWO) as server:
         client = client_of(server, 1)
         submit(client, {})
         first = psutil.Process(pids(server)[0])

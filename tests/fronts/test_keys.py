@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     )
     file.write_text("".join(entries))
     flags = ("--workers", "2", "--fronts", "2", "--keys", str(file))
-    with serving("lent_calls", *flags, env={"PANGLOT_METRICS_TOKEN": "figures"}, leaves="a front is killed") as server:
+    with serving("lent_calls", *flags, env={"PANGLOT_METRICS_TOKEN": "figures"}) as server:
         server.client.headers["authorization"] = "Bearer figures"
         yield server
 

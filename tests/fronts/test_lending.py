@@ -21,7 +21,7 @@ from support.server import PACKAGES, Server, serving, wait_until
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     flags = ("--workers", "2", "--fronts", "2", "--queue", "6", "--timeout", "20")
-    with serving("lent_calls", *flags, leaves="workers die, and a front is killed") as server:
+    with serving("lent_calls", *flags) as server:
         yield server
 
 

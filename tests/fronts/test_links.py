@@ -62,7 +62,7 @@ def test_scripts_find_their_files_whichever_front_is_asked(package: Path, root: 
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_the_links_are_there_again_after_the_death_of_a_front(package: Path, root: Path, victim: int) -> None:
-    with serving(package, *FRONTS, "--link-paths", leaves="a front is killed") as server:
+    with serving(package, *FRONTS, "--link-paths") as server:
         survivor = client_of(server, 1 - victim)
         kill(server, victim)
         assert output(survivor) == ["dog", "dog"]

@@ -47,7 +47,7 @@ def predict(x):
 @contextlib.contextmanager
 def several(folder: Path, *flags: str) -> Iterator[Server]:
     words = (*FLAGS, *flags)
-    with serving(all_of(folder), *words, env={"PANGLOT_ADMIN_TOKEN": CONTROL}, leaves="fronts are killed") as server:
+    with serving(all_of(folder), *words, env={"PANGLOT_ADMIN_TOKEN": CONTROL}) as server:
         yield server
 
 

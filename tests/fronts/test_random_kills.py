@@ -134,9 +134,7 @@ def test_every_request_of_a_front_that_lives_is_answered_once(
     write_model(tmp_path / "models" / "coming")
     flags = ("--admin", "--fronts", str(FRONTS), "--workers", str(WORKERS), "--restart-delay", "0.1", rerun)
     environment = {"PANGLOT_ADMIN_TOKEN": CONTROL}
-    with serving(
-        all_of(tmp_path / "models"), *flags, "--queue", "1000", env=environment, leaves="fronts and workers are killed"
-    ) as server:
+    with serving(all_of(tmp_path / "models"), *flags, "--queue", "1000", env=environment) as server:
         load = Load(server, tmp_path / "seen")
         with ThreadPoolExecutor(2) as threads:
             least = times(300, 100_000)

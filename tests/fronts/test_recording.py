@@ -88,7 +88,7 @@ def test_sampling_and_rotation_hold_over_both_fronts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_front_leaves_a_readable_file_and_later_requests_are_recorded(tmp_path: Path, victim: int) -> None:
     path = tmp_path / "today.rec"
-    with serving("function", *TWO, "--record", str(path), leaves="a front is killed") as server:
+    with serving("function", *TWO, "--record", str(path)) as server:
         for front in (0, 1):
             client = client_of(server, front)
             for number in range(10):
@@ -112,7 +112,7 @@ def test_a_killed_front_leaves_a_readable_file_and_later_requests_are_recorded(t
 def test_what_is_lost_while_the_writing_front_is_away_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "today.rec"
     flags = ("--restart-delay", "3", "--record", str(path))
-    with serving("function", *TWO, *flags, leaves="a front is killed") as server:
+    with serving("function", *TWO, *flags) as server:
         client = client_of(server, 1)
         kill(server, 0, lambda: [send(client, number) for number in range(20)])
         send(client, 99)
@@ -140,7 +140,7 @@ def test_a_full_disk_ends_the_recording_of_all_fronts_and_nothing_else(tmp_path:
 
 def test_a_front_that_cannot_write_the_file_again_serves_without_it(tmp_path: Path) -> None:
     path = tmp_path / "today.rec"
-    with serving("function", *TWO, "--record", str(path), leaves="a front is killed") as server:
+    with serving("function", *TWO, "--record", str(path)) as server:
         path.unlink()
         path.write_text("somebody else's")
         kill(server, 0)

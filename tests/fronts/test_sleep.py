@@ -28,7 +28,7 @@ ADMIN = {"authorization": f"Bearer {CONTROL}"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = str(tmp_path_factory.mktemp("state"))
     flags = (*FRONTS, *SOON, "--workers", "0:2", "--state-folder", folder)
-    with serving("sleeper", *flags, leaves="fronts are killed") as running:
+    with serving("sleeper", *flags) as running:
         assert len(running.fronts()) == 2
         yield running
 
@@ -121,7 +121,7 @@ def test_fronts_and_workers_die_while_eight_clients_wake_the_model(tmp_path: Pat
             over.wait(0.8)
         client.close()
 
-    with serving("sleeper", *flags, leaves="fronts are killed") as server:
+    with serving("sleeper", *flags) as server:
         with ThreadPoolExecutor(8) as threads:
             asking = [threads.submit(ask, number) for number in range(8)]
             try:
@@ -212,7 +212,7 @@ def test_a_model_that_is_loaded_later_sleeps_and_wakes_too(tmp_path: Path) -> No
     models = tmp_path / "models"
     write_model(models / "echo")
     flags = (*FRONTS, "--admin", "--workers", "2", "--state-folder", str(tmp_path / "state"))
-    with serving(all_of(models), *flags, env={"PANGLOT_ADMIN_TOKEN": CONTROL}, leaves="a front is killed") as server:
+    with serving(all_of(models), *flags, env={"PANGLOT_ADMIN_TOKEN": CONTROL}) as server:
         write_model(models / "late")
         (models / "late" / "panglot.toml").write_text('sleep_after = "0.5s"\n')
         for _ in range(2):

@@ -21,7 +21,7 @@ THREE = ("--workers", "1", "--fronts", "3", "--restart-delay", "0.2", "--queue",
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("lent_calls", *THREE, leaves="workers die, and fronts are killed") as server:
+    with serving("lent_calls", *THREE) as server:
         yield server
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from support.server import Server, serving
 from support.traffic import times
+from support.well import Left
 
 FEW, MANY = 100, times(3_000, 100_000)
 SAMPLE, TURNS, SENDERS = 100, 4, 8
@@ -84,8 +85,8 @@ def costs(fronts: tuple[Front, Front], work: Callable[[Front, int], object]) -> 
 def test_jobs_that_wait_make_neither_submits_nor_polls_dearer_and_take_no_memory(tmp_path: Path) -> None:
     flags = ("--workers", "1", "--run-timeout", "7200", "--drain", "1", "--jobs")
     with (
-        serving("job_steps", *flags, str(tmp_path / "few"), leaves="jobs that wait") as beside,
-        serving("job_steps", *flags, str(tmp_path / "many"), leaves="jobs that wait") as server,
+        serving("job_steps", *flags, str(tmp_path / "few"), leaves=Left.REQUESTS) as beside,
+        serving("job_steps", *flags, str(tmp_path / "many"), leaves=Left.REQUESTS) as server,
     ):
         fronts = Front(beside), Front(server)
         many = fronts[1]

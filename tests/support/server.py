@@ -21,6 +21,7 @@ import psutil
 from support import well
 from support.descent import children, started
 from support.two_fronts import FRONTS
+from support.well import Left
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tests" / "packages"
@@ -239,12 +240,12 @@ def serving(
     ready: bool = True,
     largest_file: int = 0,
     before: Sequence[str] = (),
-    leaves: str = "",
+    leaves: Left = Left.NOTHING,
     command: str = "serve",
 ) -> Iterator[Server]:
     """A server for the length of a test, which must leave no process, no memory and no fault behind.
 
-    `before` is put before its command. `leaves` says why a test leaves requests or tracebacks of ours behind.
+    `before` is put before its command. `leaves` names what a test leaves behind all the same.
     """
     where = path if isinstance(path, Path) else PACKAGES / path
     server = Server(where, *flags, env=env, largest_file=largest_file, before=before, command=command)
@@ -254,8 +255,7 @@ def serving(
             server.wait_ready()
         yield server
         family = server.family()
-        if not leaves:
-            well.check(server)
+        well.check(server, leaves)
     finally:
         server.close_clients()
         server.stop() if server.process.poll() is None else server.close()

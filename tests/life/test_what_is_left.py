@@ -1,0 +1,98 @@
+"""A server that a test ends with must be at rest: what the check finds, and what it does not blame on us."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from support import well
+from support.server import serving, wait_until
+from support.well import Left
+
+LOSES_REPLIES = """
+import sys
+
+if "serve" in sys.orig_argv:
+    from panglot.engine.workers import worker
+    from panglot_worker.line import wire
+
+    right = worker.Worker.on_frame
+
+    def wrong(self, kind, count, payload):
+        if kind != wire.REPLY:
+            right(self, kind, count, payload)
+
+    worker.Worker.on_frame = wrong
+"""
+SLEEPS = "import time\n\ndef predict(seconds):\n    time.sleep(seconds)\n"
+FRONT, WORKER, SCRIPT = "/opt/src/panglot/cli.py", "/opt/src/panglot_worker/line/port.py", "/opt/script/model.py"
+LIBRARY, PACKAGE = "/opt/lib/python3.8/threading.py", "/opt/lib/python3.8/site-packages/own/own.py"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(well, "PATIENCE", 1.0)
+
+
+def test_a_worker_whose_answers_nobody_reads_is_found(tmp_path: Path, impatient: None) -> None:
+    (tmp_path / "sitecustomize.py").write_text(LOSES_REPLIES)
+    (tmp_path / "model.py").write_text(SLEEPS)
+    flags = ("--timeout", "0.5", "--run-timeout", "60")
+    with (
+        pytest.raises(AssertionError, match="worker [0-9]+': 'ready, has 1 calls and waits"),
+        serving(tmp_path / "model.py", *flags, env={"PYTHONPATH": str(tmp_path)}) as server,
+    ):
+        assert server.predict(0).status_code == 504
+
+
+def test_a_script_may_go_on_with_a_call_that_nobody_waits_for(tmp_path: Path, impatient: None) -> None:
+    (tmp_path / "model.py").write_text(SLEEPS)
+    with serving(tmp_path, "--timeout", "0.5", "--run-timeout", "600", "--drain", "0") as server:
+        assert server.predict(600).status_code == 504
+
+
+def test_what_a_test_leaves_is_excused_and_nothing_else(impatient: None) -> None:
+    upload = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nxx"
+    for leaves in Left:
+        found = contextlib.nullcontext() if leaves is Left.REQUESTS else pytest.raises(AssertionError, match="memory")
+        with found, serving("function", "--drain", "0", leaves=leaves) as server:
+            lasting = socket.create_connection(("127.0.0.1", server.port))
+            lasting.sendall(upload)
+            wait_until(lambda server=server: server.metric("panglot_request_memory_bytes") > 0)
+        lasting.close()
+
+
+def traceback(*files: str) -> list[str]:
+    frames = (text for file in files for text in (f'  File "{file}", line 7, in run', "    run()"))
+    return ["Traceback (most recent call last):", *frames, "ValueError: no"]
+
+
+def test_tracebacks_that_end_in_our_files_are_ours_unless_a_script_called_them() -> None:
+    faults: dict[tuple[str, ...], bool] = {
+        (FRONT,): True,
+        (LIBRARY, FRONT): True,
+        (LIBRARY, WORKER): True,
+        (WORKER, LIBRARY, WORKER): True,
+        (WORKER, LIBRARY): False,
+        (WORKER, SCRIPT): False,
+        (SCRIPT, WORKER): False,
+        (WORKER, SCRIPT, WORKER): False,
+        (WORKER, PACKAGE, WORKER): False,
+    }
+    for files, is_ours in faults.items():
+        plain = traceback(*files)
+        of_script = {"source": "script", "package": "p", "worker": 0}
+        entry = {"message": "failed", "traceback": "\n".join(plain)}
+        logs = {
+            "front": ["12:00:00 error: failed", *(" " * 9 + line for line in plain), "12:00:01 and so on"],
+            "worker": [f"12:00:00 p/0 | {line}" for line in plain],
+            "among others": [text for line in plain for text in (f"12:00:00 p/0 | {line}", "12:00:00 p/1 | words")],
+            "front in JSON": [json.dumps({"time": "12:00", "level": "error", "source": "engine", **entry})],
+            "worker in JSON": [json.dumps({"time": "12:00", "message": line, **of_script}) for line in plain],
+        }
+        for form, lines in logs.items():
+            assert bool([*well.own_tracebacks(["12:00:00 begins", *lines])]) is is_ours, (form, files)
