@@ -62,6 +62,27 @@ def test_pieces_and_pipelines_of_the_same_head(server: Server) -> None:
         assert answers(client, *[post(b"16")] * 4) == [16] * 4
 
 
+def test_a_cut_head_behind_a_request_does_not_become_the_head_of_its_like(server: Server) -> None:
+    """The length in the cut head says: all behind the first blank line is one body."""
+    with Wire(server) as client:
+        # The first read of a connection is not looked at.
+        assert answers(client, post(b"1", "X-First: yes")) == [1]
+        head = post(b"7".ljust(100), "X-Cut: here")
+        cut = head[: head.index(b"here")]
+        body = b"7".ljust(len(b"42") + len(cut))
+        assert len(body) > 99, "the same number of digits"
+        cut = cut.replace(b" 100", b" %d" % len(body))
+        client.send(post(b"42") + cut)
+        assert json.loads(client.reply().body)["id"] == 42
+        client.send(b"here\r\n\r\n" + body)
+        assert json.loads(client.reply().body)["id"] == 7
+        further = post(b"44", "X-Padding: " + "x" * len(cut))
+        client.send(post(b"43") + further[: len(cut)])
+        assert json.loads(client.reply().body)["id"] == 43
+        client.send(further[len(cut) :])
+        assert json.loads(client.reply().body)["id"] == 44
+
+
 def test_ids_deadlines_and_limits_are_those_of_each_request(tmp_path: Path) -> None:
     with serving("edge_echo", "--max-requests-per-connection", "6") as server:
         gate = tmp_path / "gate"

@@ -235,8 +235,8 @@ class RequestReader:
     def _cache_head(self, data: bytes) -> None:
         """Remember the head of a request that came whole, or all but its large body, alone and in one read."""
         exchange = self.request if self.phase == BODY else self.answers.current
-        if not isinstance(exchange, Exchange) or self.connection.reserved:
-            return
+        if self.phase == HEADERS or not isinstance(exchange, Exchange) or self.connection.reserved:
+            return  # In HEADERS, `self.head` is the cut head of a further request.
         cached = cacheable(self.front, self.head, self.parser.get_method(), exchange, data, self.phase == BODY)
         if cached is not None:
             self.heads_cached += 1
