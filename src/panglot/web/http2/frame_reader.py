@@ -1,4 +1,4 @@
-"""From the bytes that arrive, in pieces of any size, to frames of HTTP/2."""
+"""Frames of HTTP/2 from bytes that arrive in pieces of any size, and the limits on frames and header blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The headers of a call: their meaning, and the rules that they must keep."""
+"""The headers of a call: their meaning, and the rules that they must keep.
+
+The limit on their size, `max_headers`, is enforced in three modules. `frame_reader` counts the bytes of a header block
+while its frames arrive. `hpack` counts the decoded fields, which may be many times as long. A call with too many of
+them has `CallHead.too_large`, and `calls` refuses it.
+"""
 
 from __future__ import annotations
 

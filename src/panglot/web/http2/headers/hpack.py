@@ -2,6 +2,8 @@
 
 Our own, because clients of gRPC send the same few fields with every call; only some, such as a trace or a deadline,
 differ. Eight fields take 3 microseconds here, and 20 in the library `hpack`. A test compares the two.
+
+The decoder enforces the limit on decoded headers: `call_head` says which other modules know a limit.
 """
 
 from __future__ import annotations
