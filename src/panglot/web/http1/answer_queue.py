@@ -9,6 +9,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from panglot.engine.call import Fault
 from panglot.web.http1.exchange import Exchange
+from panglot.web.http1.job_exchange import JobExchange
 from panglot.web.http1.naming import find_model
 from panglot.web.http1.phases import CLOSING
 
@@ -65,7 +66,7 @@ class AnswerQueue:
         self.current = request
         if not isinstance(request, Exchange):
             self.connection.run_app(request)
-        elif request.may_be_job:
+        elif isinstance(request, JobExchange):
             request.begin(self._submit)
         elif request.route.model is not None and request.route.fields:
             find_model(self.connection.front, request, lambda fault: self._submit_named(request, fault))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call, CallProgress, Fault
@@ -53,8 +52,6 @@ class Exchange(Call):
     )  # fmt: skip
 
     quota: ByteQuota
-    may_be_job = False
-    """Whether it is a JobExchange, which decides itself what becomes of it."""
 
     def __init__(self, connection: HttpConnection, front: Front, destination: Destination, began: float) -> None:
         super().__init__(destination.model.quota)
@@ -91,10 +88,6 @@ class Exchange(Call):
         holder.take()
         if holder.policy:
             self.lines += holder.limit_lines()
-
-    def begin(self, submit: Callable[[Exchange], None]) -> None:
-        """Decide what becomes of a request that has come whole; `submit` gives it to the engine."""
-        raise NotImplementedError
 
     def add_piece(self, body: bytes) -> None:
         """Add a piece to the body. Once there are many, small ones are joined: an object costs more than they do."""

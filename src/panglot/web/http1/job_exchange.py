@@ -61,8 +61,6 @@ class JobExchange(Exchange):
         "_url",
     )  # fmt: skip
 
-    may_be_job = True
-
     def __init__(
         self,
         connection: HttpConnection,
