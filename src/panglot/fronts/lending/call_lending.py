@@ -168,8 +168,9 @@ class CallLending:
         if cells[start + QUEUED] or cells[start + WAITING]:
             self._publish()
             cells[start + WAITING] = 0
-        if cells[self._load] >= BUSY or self.engine.draining:
-            # Nobody lends to a busy front, so there is nothing to compute or to offer.
+        if cells[self._load] >= BUSY or self.engine.closed:
+            # Nobody lends to a busy front, so there is nothing to compute or to offer. A front that stops still borrows
+            # while its engine takes calls: others have requests to answer before they stop.
             if cells[start + FREE]:
                 cells[start + FREE] = 0
             return
