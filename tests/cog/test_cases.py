@@ -74,6 +74,17 @@ def test_an_exception_is_a_failed_prediction_with_its_message(server: Server, na
     assert told["logs"] == ("before it failed\n" if case == "prints_and_fails" else "")
 
 
+@pytest.mark.document("cog.10", "cog.30")
+@pytest.mark.parametrize(
+    ("case", "error"), [("gone", "gone.txt cannot be read: No such file"), ("closed", "I/O operation on closed file")]
+)
+def test_a_file_that_cannot_be_read_fails_the_prediction(server: Server, case: str, error: str) -> None:
+    line = len(server.lines)
+    told = posted(server, {"case": case}).json()
+    assert (told["status"], error in told["error"]) == ("failed", True), told
+    server.wait_log(rf"cases.py:\d+: predict: the file .*{re.escape(error)}", after=line)
+
+
 @pytest.mark.document("cog.05", "cog.11", "cog.30")
 @pytest.mark.parametrize("name", cog_cases.REFUSED)
 def test_inputs_of_another_type_are_refused(server: Server, name: str) -> None:

@@ -60,7 +60,9 @@ def test_a_predictor_that_fails_is_an_answer(server: Server) -> None:
     assert (told["status"], told["error"], told["output"], told["metrics"]) == ("failed", "no", None, None)
     assert told["logs"] == "log line\nerr line\n"
     server.wait_log("ValueError: no")
-    assert "No such file" in predicted(server, {"op": "gone"})["error"]
+    gone = "the file /nowhere/o.txt cannot be read: No such file or directory"
+    assert predicted(server, {"op": "gone"})["error"] == gone
+    server.wait_log(rf"predict.py:\d+: predict: {gone}")
     assert predicted(server, {"op": "nan"})["status"] == "failed"
 
 

@@ -18,8 +18,9 @@ from panglot_worker.dialects.cog.predictor import Predictor
 from panglot_worker.dialects.cog.signature import BadInput
 from panglot_worker.dialects.cog.uploads import Uploads
 from panglot_worker.dialects.cog.values import BadValue
-from panglot_worker.errors import ClientError, described, message_of
+from panglot_worker.errors import ClientError, EncodeError, described, message_of
 from panglot_worker.items.capturing import Capture
+from panglot_worker.items.unsendable import explained
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import script_traceback
@@ -153,7 +154,7 @@ class Cog(Dialect):
     # Answers
 
     def encode(self, prediction: Prediction, request: Request) -> Answer:
-        """The prediction with its output; a file that is not there fails it. Raises EncodeError, OSError."""
+        """The prediction with its output; a file that is not there fails it. Raises EncodeError."""
         try:
             return self.json_answer(prediction.succeeded())
         finally:
@@ -245,7 +246,9 @@ class Cog(Dialect):
     def _failed_event(self, prediction: Prediction, error: Exception) -> Event:
         """The last event of a prediction that failed; the log has the traceback, as for any other."""
         event = {"type": "failure", "item": prediction.request.id, "message": described(error)}
-        self.port.tell(wire.EVENT, {**event, "traceback": script_traceback(error)})
+        function, folder = prediction.predictor.function, self.package.folder
+        line = explained(error, function, folder) if isinstance(error, EncodeError) else ""
+        self.port.tell(wire.EVENT, {**event, "traceback": line or script_traceback(error)})
         return prediction.failed_event(message_of(error))
 
     def _send(self, request: Request, event: Event) -> None:

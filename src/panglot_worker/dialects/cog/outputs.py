@@ -12,12 +12,22 @@ import os
 import pathlib
 from typing import Any, Callable, Dict
 
+from panglot_worker.errors import EncodeError
+
 OCTETS = "application/octet-stream"
 PLAIN = frozenset({str, int, float, bool, type(None)})
 """Types that JSON has, exactly."""
 
 Write = Callable[[bytes, str], str]
 """Makes the text that stands for a file, from its content and its name."""
+
+
+class BadFile(EncodeError):
+    """A file of an output that cannot be read or uploaded. No code of the script is at fault where it is noticed, so
+    the log has one line instead of a traceback."""
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 def written(content: bytes, name: str) -> str:
@@ -35,7 +45,7 @@ def kind_of(name: str) -> str:
 
 def plain(value: Any, write: Write = written) -> Any:
     """A value of JSON, for the types that are known here; other values are left to the encoder. `write` makes the text
-    for each file. Raises OSError, and what `write` raises."""
+    for each file. Raises BadFile, and what `write` raises."""
     if isinstance(value, (str, int, float, bool, type(None))) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, pathlib.PurePath):
@@ -71,14 +81,22 @@ def _fields(value: Any) -> "Dict[str, Any] | None":
 
 
 def _of_path(path: "pathlib.PurePath", write: Write) -> str:
-    with open(str(path), "rb") as file:
-        return write(file.read(), path.name)
+    try:
+        with open(str(path), "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise BadFile("the file %s cannot be read: %s" % (path, error.strerror or error)) from None
+    return write(content, path.name)
 
 
 def _of_file(file: Any, write: Write) -> str:
-    if file.seekable():
-        file.seek(0)
-    content = file.read()
     name = getattr(file, "name", "")
+    try:
+        if file.seekable():
+            file.seek(0)
+        content = file.read()
+    # ValueError: it is closed.
+    except (OSError, ValueError) as error:
+        raise BadFile("the file %s cannot be read: %s" % (name, error)) from None
     body = content.encode("utf-8") if isinstance(content, str) else bytes(content)
     return write(body, os.path.basename(name) if isinstance(name, str) else "")

@@ -74,7 +74,7 @@ class Prediction:
     # What clients see
 
     def succeeded(self) -> Dict[str, Any]:
-        """The prediction with its output. Raises OSError for a file that is not there."""
+        """The prediction with its output. Raises BadFile for a file that is not there."""
         return self._shown("succeeded", outputs.plain(self._output, self.write), None, self._metrics(), "")
 
     def failed(self, error: str, traceback: str = "") -> Dict[str, Any]:
@@ -112,7 +112,7 @@ class Prediction:
         return "start", {"id": self.body.get("id"), "status": "processing"}
 
     def output_event(self, value: Any, index: int) -> Event:
-        """An output as it comes. Raises OSError for a file that is not there."""
+        """An output as it comes. Raises BadFile for a file that is not there."""
         chunk = outputs.plain(value, self.write)
         self._outputs.append(chunk)
         return "output", {"chunk": chunk, "index": index}

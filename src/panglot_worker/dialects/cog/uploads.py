@@ -12,7 +12,7 @@ from panglot_worker.dialects.cog import outputs
 SECONDS = 15.0
 
 
-class UploadFailed(Exception):
+class UploadFailed(outputs.BadFile):
     """A file could not be uploaded: the prediction fails."""
 
 

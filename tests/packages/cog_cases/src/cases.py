@@ -173,3 +173,7 @@ class Cases(BasePredictor):
 
     def gone(self, **_):
         return Path("/nowhere/gone.txt")
+
+    def closed(self, **_):
+        with open(self._file("closed.txt", b"hi")) as file:
+            return {"file": file}
