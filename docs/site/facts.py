@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +12,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 FAULTS = ("Fault", "Problem", "Rejected")
 """Calls that begin with a status, a code and a message."""
-CALLER = "client"
-"""Where a code has no status: the caller's own."""
+CALLER, OF_JOB = "client", "job"
+"""Where a code has no status: the caller's own, and the code in a job's field `error`."""
+MODULE_OF_STATUSES = "panglot.web.jobs.asking"
+"""Its `STATUSES` are the statuses of each JobTrouble, by code."""
+OTHER_TROUBLE = "429"
 SERIES = re.compile(r"panglot_[a-z_]+")
 OF_SCHEMAS = {"array", "boolean", "integer", "null", "number", "object", "string"}
 """What `type` is in a JSON schema, which is no event."""
@@ -50,13 +53,55 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 def failures() -> list[Failure]:
     """Every code with a status and a message, sorted."""
     every: set[Failure] = set()
-    for _, tree in trees():
-        names = _constants(tree)
+    read = {file.removesuffix(".py").replace("/", "."): tree for file, tree in trees()}
+    constants = {module: _constants(tree) for module, tree in read.items()}
+    statuses = _statuses(read[MODULE_OF_STATUSES], constants)
+    for module, tree in read.items():
+        names = constants[module] | _imported(tree, constants)
+        every |= set(_failures_of_jobs(tree, names, statuses))
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             every |= set(_failures_of(call, names))
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
             every |= set(_failures_with_local_messages(function, names))
     return sorted(every)
+
+
+def _imported(tree: ast.Module, constants: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The texts of constants that a module imports from others."""
+    return {
+        alias.asname or alias.name: constants[node.module][alias.name]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in constants
+        for alias in node.names
+        if alias.name in constants[node.module]
+    }
+
+
+def _statuses(tree: ast.Module, constants: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The statuses of each JobTrouble that has one of its own, by code."""
+    (table,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id == "STATUSES"
+    )
+    codes = constants["panglot.jobs.job"]
+    pairs = zip(table.keys, table.values, strict=True)
+    return {codes[key.attr]: _text(value, {}) for key, value in pairs if isinstance(key, ast.Attribute)}
+
+
+def _failures_of_jobs(tree: ast.Module, names: Mapping[str, str], statuses: Mapping[str, str]) -> Iterator[Failure]:
+    """Commands that the store of jobs refuses, and ends of jobs that have no answer of the script."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call) and len(node.args) >= 2):
+            name, (code, message) = getattr(call.func, "id", ""), (_text(word, names) for word in call.args[:2])
+            if isinstance(call.args[1], ast.Name) and not message:
+                message = _last_text(function, call.args[1].id, call.lineno)
+            if name == "JobTrouble" and code:
+                yield Failure(code, statuses.get(code, OTHER_TROUBLE), message)
+            elif name == "fault_text" and code:
+                yield Failure(code, OF_JOB, message)
 
 
 def _failures_with_local_messages(
@@ -100,15 +145,25 @@ def _failures_of(call: ast.Call, names: dict[str, str]) -> Iterator[Failure]:
 def _constants(tree: ast.Module) -> dict[str, str]:
     """The texts that the constants of a module stand for."""
     return {
-        target.id: node.value.value
+        name.id: value.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name) and target.id.isupper()
+        for name, value in _assigned(target, node.value)
+        if isinstance(name, ast.Name) and name.id.isupper()
+        if isinstance(value, ast.Constant) and isinstance(value.value, str)
     }
 
 
-def _text(node: ast.expr, names: dict[str, str]) -> str:
+def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The names of an assignment, each with what it stands for; of a chain of names, the last."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        yield from zip(target.elts, value.elts, strict=False)
+    else:
+        yield target, value
+
+
+def _text(node: ast.expr, names: Mapping[str, str]) -> str:
     """A text as written, with dots for what is put in."""
     if isinstance(node, ast.Constant):
         return str(node.value)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from panglot.jobs.job import DAMAGED, DISK, FULL, KEY_REUSED, UNAVAILABLE
 from support.server import ROOT, serving
 
 SITE = ROOT / "docs" / "site"
@@ -49,6 +50,21 @@ def test_every_code_is_explained(page: str, said: Said) -> None:
     codes = set(said.codes)
     assert len(codes) > 40
     assert not [code for code in codes if f"`{code}`" not in text]
+
+
+def test_codes_of_jobs_are_among_them(said: Said) -> None:
+    refused = {FULL, DISK, UNAVAILABLE, KEY_REUSED, DAMAGED, "jobs_readers"}
+    ended = {"body_damaged", "interrupted", "row_lost", "server_died", "stream_failed"}
+    assert refused | ended <= set(said.codes)
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", said.pages["errors.md"], re.MULTILINE))
+    statuses = {
+        "jobs_full": "429",
+        "jobs_disk": "507",
+        "jobs_unavailable": "503",
+        "answer_damaged": "500",
+        "row_lost": "job",
+    }
+    assert {code: rows[code] for code in statuses} == statuses
 
 
 def test_lines_that_are_quoted_are_said() -> None:

@@ -27,7 +27,8 @@ def of_jobs(store: JobStore, counts: Counter[tuple[str, int]], webhooks: Counter
     gauges = of_counts(counts)
     gauges.append(("panglot_jobs_bytes", "bytes of bodies and answers of jobs", {}, store.bytes))
     gauges.append(("panglot_jobs_commits", "transactions of the store of jobs", {}, store.commits))
-    gauges.append(("panglot_jobs_commit_seconds", "seconds that these took in all", {}, store.commit_seconds))
+    seconds = "seconds that all transactions of the store of jobs took"
+    gauges.append(("panglot_jobs_commit_seconds", seconds, {}, store.commit_seconds))
     gauges.append(("panglot_jobs_refused", "1 while no job is accepted: the disk", {}, float(bool(store.trouble))))
     for outcome, count in sorted(webhooks.items()):
         gauges.append(("panglot_webhooks", "tries to tell webhooks, by outcome", {"outcome": outcome}, count))

@@ -28,7 +28,8 @@ OUTPUT, LOGS = LIVE_EVENTS = ("output", "logs")
 """Further events, which a dialect may ask for while a job runs: new output, and new printed text."""
 DEFAULT_EVENTS = ("completed", "failed", "cancelled", "expired")
 
-FULL, DISK, UNAVAILABLE, KEY_REUSED, DAMAGED = "jobs_full", "jobs_disk", "jobs_unavailable", "key_reused", "damaged"
+FULL, DISK, UNAVAILABLE, KEY_REUSED = "jobs_full", "jobs_disk", "jobs_unavailable", "key_reused"
+DAMAGED = "answer_damaged"
 
 
 class JobTrouble(Exception):

@@ -106,7 +106,7 @@ class Rescue:
             self.report.append(f"job {name}: its answer is lost; it runs again")
         else:
             message = "the job was done, and a damaged database lost its answer; the model's jobs may not run twice"
-            self._end(job, INTERRUPTED, "interrupted", message)
+            self._end(job, INTERRUPTED, fault_text("interrupted", message))
             self.report.append(f"job {name}: its answer is lost, and it may not run twice")
         return True
 
@@ -133,7 +133,7 @@ class Rescue:
             self.report.append(f"job {name}: its row is lost; it is failed, and does not run again")
         elif not job["rerun"]:
             message = "a damaged database lost whether the job has run; the model's jobs may not run twice"
-            self._end(job, INTERRUPTED, "interrupted", message)
+            self._end(job, INTERRUPTED, fault_text("interrupted", message))
             self.report.append(f"job {name}: its row is lost, and it may not run twice")
         else:
             self.report.append(f"job {name}: its row is lost, and made again from its body")
@@ -146,11 +146,12 @@ class Rescue:
         """Fail a job whose answer is stored, and whose row does not tell how the answer is to be read."""
         self._rows.payloads.pop(job["seq"] * 2 + 1, None)
         job |= NO_ANSWER
-        self._end(job, FAILED, "row_lost", "the job was done, and a damaged database lost how it ended")
+        message = "the job was done, and a damaged database lost how it ended"
+        self._end(job, FAILED, fault_text("row_lost", message))
 
-    def _end(self, job: dict[str, Any], state: int, code: str, message: str) -> None:
+    def _end(self, job: dict[str, Any], state: int, fault: str) -> None:
         now = self._now
-        job |= {"state": state, "ended": now, "due": now + job["retain"], "fault": fault_text(code, message)}
+        job |= {"state": state, "ended": now, "due": now + job["retain"], "fault": fault}
         # The text may be damaged itself.
         with contextlib.suppress(ValueError, KeyError, TypeError):
             webhook = Webhook.from_text(job["webhook"]) if job["webhook"] else None

@@ -78,8 +78,7 @@ def secrets_of(file: str, given: str) -> list[bytes]:
         except binascii.Error:
             key = b""
         if not 24 <= len(key) <= 64:
-            message = "the secret of webhooks is no whsec_ with 24 to 64 bytes in base64"
-            raise StartError(message, fix=MAKE_SECRET)
+            raise StartError("the secret of webhooks is no whsec_ with 24 to 64 bytes in base64", fix=MAKE_SECRET)
         keys.append(key)
     return keys
 

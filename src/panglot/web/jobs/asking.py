@@ -48,8 +48,7 @@ def fault(trouble: JobTrouble) -> Fault:
     """The answer for a command that was not done."""
     status = STATUSES.get(trouble.code, 429)
     retry = trouble.retry_after or {429: 1, 507: 10, 503: 10}.get(status, 0)
-    code = "answer_damaged" if trouble.code == jobs.DAMAGED else trouble.code
-    return Fault(status, code, str(trouble), retry)
+    return Fault(status, trouble.code, str(trouble), retry)
 
 
 def completed(
