@@ -35,16 +35,20 @@ LIFE = 1.2
 STOPPED = 1.2
 """Seconds that a process stands still: a front is given no connection after one second."""
 CONTROL = "of-whoever-runs-it"
+RESET, LOST = "reset", "lost by a front that lives"
 PATH = "/models/lent_calls/predict"
 
 
 class Load:
-    """What all clients share: the numbers of requests, the file in which the script notes them, and when to stop."""
+    """What all clients share: the numbers of requests, the file in which the script notes them, which fronts were
+    killed, and when to stop."""
 
     def __init__(self, server: Server, seen: Path) -> None:
         self.server = server
         self.seen = seen
         self.numbers = itertools.count(1)
+        self.killed: dict[int, float] = {}
+        """When fronts were killed, by pid: a moment before they were."""
         self.stop = threading.Event()
 
     def goes_on(self, outcomes: Counter[str], least: int) -> bool:
@@ -56,6 +60,36 @@ class Load:
         return {"id": number, "seen": str(self.seen), "sleep": 0.005, "answer": number % 1000}
 
 
+class Owned:
+    """One connection: which front has it, as far as that could be seen before the front died."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.began = time.monotonic()
+        self.port = 0
+        self.front: int | None = None
+
+    def answered(self, port: int) -> None:
+        """Note that the connection with this port here has had an answer, so that a front has it."""
+        if port != self.port:
+            self.port, self.front = port, self._find(port)
+
+    def _find(self, port: int) -> int | None:
+        for front in self.load.server.fronts():
+            with contextlib.suppress(psutil.Error):
+                if any(each.raddr and each.raddr.port == port for each in front.net_connections("tcp")):
+                    return front.pid
+        return None
+
+    def reset(self) -> str:
+        """What a reset of the connection counts as."""
+        killed = self.load.killed
+        if self.front is None:
+            # It was on its way to a front that was killed, or its front died before it was looked for.
+            return RESET if any(moment >= self.began for moment in list(killed.values())) else LOST
+        return RESET if self.front in killed else LOST
+
+
 def on_connections_of_their_own(load: Load, least: int) -> Counter[str]:
     with ThreadPoolExecutor(CLIENTS) as threads:
         asking = [threads.submit(one_by_one, load, least // CLIENTS) for _ in range(CLIENTS)]
@@ -65,16 +99,18 @@ def on_connections_of_their_own(load: Load, least: int) -> Counter[str]:
 def one_by_one(load: Load, least: int) -> Counter[str]:
     """Send one request after the other, on a new connection after one was reset; what became of them."""
     outcomes: Counter[str] = Counter()
-    client = httpx.Client(base_url=load.server.url, timeout=60)
+    client, owned = httpx.Client(base_url=load.server.url, timeout=60), Owned(load)
     while load.goes_on(outcomes, least):
         item = load.next_item()
         try:
             answer = client.post(PATH, json=item)
             count(outcomes, answer.status_code, answer.content, item)
+            with contextlib.suppress(OSError):  # An answer may have ended the connection.
+                owned.answered(answer.extensions["network_stream"].get_extra_info("client_addr")[1])
         except httpx.TransportError:
-            outcomes["reset"] += 1
+            outcomes[owned.reset()] += 1
             client.close()
-            client = httpx.Client(base_url=load.server.url, timeout=60)
+            client, owned = httpx.Client(base_url=load.server.url, timeout=60), Owned(load)
     client.close()
     return outcomes
 
@@ -84,6 +120,7 @@ def on_one_connection(load: Load, least: int) -> Counter[str]:
     outcomes: Counter[str] = Counter()
     while load.goes_on(outcomes, least):
         asked: deque[dict[str, Any]] = deque()
+        owned = Owned(load)
         with contextlib.suppress(OSError), connected(load.server) as (sock, reader):
             while asked or load.goes_on(outcomes, least):
                 while len(asked) < CLIENTS and load.goes_on(outcomes, least):
@@ -94,7 +131,9 @@ def on_one_connection(load: Load, least: int) -> Counter[str]:
                     sock.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
                 status, content = next_answer(reader)
                 count(outcomes, status, content, asked.popleft())
-        outcomes["reset"] += len(asked)
+                owned.answered(sock.getsockname()[1])
+        if asked:
+            outcomes[owned.reset()] += len(asked)
     return outcomes
 
 
@@ -140,16 +179,17 @@ def test_every_request_of_a_front_that_lives_is_answered_once(
             least = times(300, 100_000)
             asked, changed = threads.submit(ask, load, least), threads.submit(come_and_go, load)
             try:
-                fronts, workers = disturb_at_random(server, rounds=times(5, 200))
+                workers = disturb_at_random(load, rounds=times(5, 200))
             finally:
                 load.stop.set()
             outcomes = asked.result()
             assert changed.result() > 0
         assert outcomes.total() >= least
-        assert set(outcomes) <= {"200", "500", "503", "reset"}, outcomes
+        # Also: only connections of fronts that were killed are reset.
+        assert set(outcomes) <= {"200", "500", "503", RESET}, outcomes
         assert outcomes["200"] > 0.9 * outcomes.total(), outcomes
         # A front that is killed resets the requests that are open on its connections.
-        assert outcomes["reset"] <= fronts * CLIENTS, (outcomes, fronts, workers)
+        assert outcomes[RESET] <= len(load.killed) * CLIENTS, (outcomes, load.killed, workers)
         wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
         assert change(server, "load") == 200
         assert {coming(server) for _ in range(3 * FRONTS)} == {200}
@@ -181,9 +221,9 @@ def coming(server: Server) -> int:
     return httpx.post(f"{server.url}/models/coming/predict", json={"x": 1}, timeout=60).status_code
 
 
-def disturb_at_random(server: Server, rounds: int) -> tuple[int, int]:
-    """Kill or stop a front or a worker, or reload all, so many times; how many fronts and workers were killed."""
-    source, killed = random.Random(31), [0, 0]
+def disturb_at_random(load: Load, rounds: int) -> int:
+    """Kill or stop a front or a worker, or reload all, so many times; how many workers were killed."""
+    source, server, workers = random.Random(31), load.server, 0
     for turn in range(rounds):
         is_worker = turn % 2
         victims = server.workers() if is_worker else server.fronts()
@@ -199,10 +239,13 @@ def disturb_at_random(server: Server, rounds: int) -> tuple[int, int]:
                 # The server ends when a front dies five times in a row without a second of life between.
                 age = time.clock_gettime(time.CLOCK_BOOTTIME) - started(victim)
                 time.sleep(max(0.0, LIFE - age))
+                if is_worker:
+                    workers += 1
+                else:
+                    load.killed[victim.pid] = time.monotonic()
                 victim.kill()
-                killed[is_worker] += 1
         wait_until(lambda: len(server.fronts()) == FRONTS and ready(server) == WORKERS, 60)
-    return killed[0], killed[1]
+    return workers
 
 
 def ready(server: Server) -> float:
