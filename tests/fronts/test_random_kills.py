@@ -92,7 +92,7 @@ class Owned:
 
 def on_connections_of_their_own(load: Load, least: int) -> Counter[str]:
     with ThreadPoolExecutor(CLIENTS) as threads:
-        asking = [threads.submit(one_by_one, load, least // CLIENTS) for _ in range(CLIENTS)]
+        asking = [threads.submit(one_by_one, load, -(-least // CLIENTS)) for _ in range(CLIENTS)]
         return sum((asked.result() for asked in asking), Counter[str]())
 
 
