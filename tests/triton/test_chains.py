@@ -189,3 +189,18 @@ def test_tensors_of_every_kind_are_handed_on() -> None:
         handing.answers(handing.handed(last, memoryview(bytes(body))).wishes.carried, [])
     with pytest.raises(ChainError, match=r"gave no output 'Y' \('b'\), which step 2 needs"):
         handing.body(begun.wishes.carried, [])
+
+
+def test_what_clients_choose_is_kept_up_to_a_length() -> None:
+    """Else requests with long parameters would stay in memory, whoever sends them."""
+    handing = Handing()
+    first = handing.hop(text(takes=[["a", "BYTES", [1]]], final=["c"]))
+    last = handing.hop(text(inputs={"A": "a"}, keeps=["c"], needed={}, last=True))
+    given = Tensor("a", "BYTES", (1,), [b"one"])
+    for number in range(3):
+        wishes = Wishes(REST, "whole", "1", "", (), False, "")
+        begun = handing.first(first, Infer(wishes, {"a": given}, {"own": str(number) * 1_000_000}))
+        body = handing.body(begun.wishes.carried, [Tensor("Y", "INT8", (1,), b"\1"), Tensor("Z", "INT8", (1,), b"\4")])
+        assert handing.handed(last, memoryview(bytes(body))).parameters["own"][:1] == str(number)
+    kept = [*handing._texts.values(), *handing._known]
+    assert sum(map(len, kept)) < 1_000_000

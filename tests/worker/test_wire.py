@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import socket
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -126,8 +130,6 @@ def test_a_port_reads_frames_however_they_are_cut(bodies: list[bytes], cut: int)
 
 
 def test_a_port_takes_frames_larger_than_its_reads() -> None:
-    import threading
-
     ours, theirs = socket.socketpair()
     with ours, theirs:
         body = bytes(range(256)) * 8192
@@ -158,3 +160,51 @@ def test_the_end_of_the_stream_is_the_death_of_the_front() -> None:
         ours.close()
         with pytest.raises(FrontGone):
             Port(theirs).next()
+
+
+@contextlib.contextmanager
+def signals(handler: Any) -> Iterator[None]:
+    """Signals for this thread, one after the other: a handler runs between any two steps of it, also in a system call."""
+    over, main = threading.Event(), threading.get_ident()
+
+    def strike() -> None:
+        while not over.wait(0.0005):
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: handler())
+    thread = threading.Thread(target=strike)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_handler_may_send_amid_a_frame_of_its_own_thread() -> None:
+    ours, theirs = socket.socketpair()
+    heard: list[str] = []
+
+    def listen() -> None:
+        port = Port(theirs)
+        while (frame := port.next()).kind != wire.STOP:
+            heard.append(wire.json_object(frame.payload)["message"][:9])
+
+    def within() -> None:
+        nonlocal told
+        told += 1
+        port.tell(wire.EVENT, {"message": "within"})
+
+    port, told = Port(ours), 0
+    with ours, theirs:
+        listener = threading.Thread(target=listen)
+        listener.start()
+        with signals(within):
+            for number in range(200):
+                port.tell(wire.METRIC, {"message": f"frame {number:03}" + "x" * 500_000})
+        port.tell(wire.STOP)
+        listener.join()
+    assert told
+    assert [word for word in heard if word != "within"] == [f"frame {number:03}" for number in range(200)]
+    assert heard.count("within") == told

@@ -77,7 +77,10 @@ class Port:
         self._arrived = threading.Condition()
         self._read_error: Optional[BaseException] = None
         self._rest = b""
-        self._send_lock = threading.Lock()
+        # A signal handler of the script may send while its own thread is amid a send: see `send`.
+        self._send_lock = threading.RLock()
+        self._is_sending = False
+        self._sent_within: Deque[Sequence[wire.Buffer]] = deque()
         self._read_lock = threading.Lock()
 
     def fileno(self) -> int:
@@ -215,20 +218,38 @@ class Port:
             self.send([wire.ids_frame(wire.FREE, self.shared.settled(), self.generation)])
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
-        """Send the buffers of one frame, never mixed with frames of other threads. Blocks while the front is slow."""
+        """Send the buffers of one frame, never mixed with other frames. Blocks while the front is slow.
+
+        A frame that a signal handler sends amid a frame of its own thread follows behind that.
+        """
         # Threads of the script send too: progress, output, warnings.
         with self._send_lock:
-            if len(buffers) == 1:
-                self.sock.sendall(buffers[0])
+            if self._is_sending:
+                self._sent_within.append(buffers)
                 return
-            # sendmsg may stop anywhere, also inside a buffer, and takes a limited number of buffers (IOV_MAX).
-            rest: List[memoryview] = [memoryview(buffer) for buffer in buffers if len(buffer)]
-            while rest:
-                sent = self.sock.sendmsg(rest[:64])
-                while rest and sent >= len(rest[0]):
-                    sent -= len(rest.pop(0))
-                if sent:
-                    rest[0] = rest[0][sent:]
+            while True:
+                self._is_sending = True
+                try:
+                    self._write(buffers)
+                finally:
+                    self._is_sending = False
+                # Only now: a handler that runs before this line finds `_is_sending` True and leaves its frame, or sends.
+                if not self._sent_within:
+                    return
+                buffers = self._sent_within.popleft()
+
+    def _write(self, buffers: Sequence[wire.Buffer]) -> None:
+        if len(buffers) == 1:
+            self.sock.sendall(buffers[0])
+            return
+        # sendmsg may stop anywhere, also inside a buffer, and takes a limited number of buffers (IOV_MAX).
+        rest: List[memoryview] = [memoryview(buffer) for buffer in buffers if len(buffer)]
+        while rest:
+            sent = self.sock.sendmsg(rest[:64])
+            while rest and sent >= len(rest[0]):
+                sent -= len(rest.pop(0))
+            if sent:
+                rest[0] = rest[0][sent:]
 
     def reply(self, *replies: wire.Reply) -> None:
         """Send answers. An answer that is too large becomes a problem; a part that is too large raises EncodeError."""

@@ -24,7 +24,8 @@ from panglot_worker.tensors.tensors import Tensor, TensorSpec
 LENGTH = struct.Struct("<I")
 BORDER = 64
 """Tensors begin at multiples of this, so that arrays over them are aligned."""
-MOST_KEPT = 64
+MOST_KEPT, LONGEST_KEPT = 64, 65536
+"""How many heads are kept, and how long each may be: clients choose their names and parameters."""
 FREE = -1
 UNFIT = "unfit"
 """The code of a refusal by the first worker: this request must go to the chain's own worker, which knows every case."""
@@ -141,7 +142,7 @@ class Handing:
             layout = tuple((name, datatype, tuple(shape), size) for name, datatype, shape, size in about["tensors"])
             known = ReadHead(client, said, parameters, layout)
             # A request with a name of its own never comes again.
-            if not client.id:
+            if not client.id and len(text) <= LONGEST_KEPT:
                 _keep(self._known, text, known)
         return known
 
@@ -175,7 +176,7 @@ class Handing:
             text = b'{"said":%b,"tensors":%b}' % (carried.said, json.dumps(layout, separators=(",", ":")).encode())
             text += b" " * (-(LENGTH.size + len(text)) % BORDER)
             text = LENGTH.pack(len(text)) + text
-            if not carried.client.id:
+            if not carried.client.id and len(text) <= LONGEST_KEPT:
                 _keep(self._texts, (carried.said, layout), text)
         return text
 

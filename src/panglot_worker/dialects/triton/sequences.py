@@ -10,7 +10,7 @@ import select
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any, Deque, Dict, List, Optional, Set
 
 from panglot_worker.dialects.base import Dialect, Request, Stages
 from panglot_worker.dialects.triton import answers
@@ -44,6 +44,8 @@ class SequenceServer:
         self.waiting: Dict[int, SequenceCall] = {}
         """The requests that wait for their turn, by item."""
         self.arrived: Deque[Request] = deque()
+        self.gone: Set[int] = set()
+        """The items that are cancelled, and have arrived or did so before."""
         self.changed = threading.Condition()
         self.held: List[int] = []
         """The requests that wait for a slot, as the front knows them."""
@@ -58,6 +60,9 @@ class SequenceServer:
         try:
             while not self.stopping:
                 with self.changed:
+                    # Before the frames: the request of each of these ids is among them, or has arrived already. One that
+                    # were seen cancelled before it has arrived would run all the same.
+                    self.gone.update(self.port.cancelled)
                     while self.port.pending:
                         self._frame(self.port.pending.popleft())
                     # Also without a frame: a cancellation is work too.
@@ -106,11 +111,12 @@ class SequenceServer:
                         continue
                     until = self.sequences.next_expiry() - now()
                     self.changed.wait(until if until < threading.TIMEOUT_MAX else None)
-                arrived = list(self.arrived)
+                arrived, gone = list(self.arrived), list(self.gone)
                 self.arrived.clear()
+                self.gone.clear()
             for request in arrived:
                 self._take(request)
-            self._drop_cancelled()
+            self._drop(gone)
             self.sequences.expire(now())
             self._tell_held()
             batch = self.sequences.next()
@@ -122,7 +128,7 @@ class SequenceServer:
             return False
         is_due = self.sequences.next_expiry() <= now()
         # A cancelled request that waits has to be answered, even where nothing can run.
-        gone = any(item in self.waiting for item in list(self.port.cancelled))
+        gone = any(item in self.waiting for item in self.gone)
         return bool(self.arrived) or self.sequences.is_runnable or is_due or gone
 
     def _take(self, request: Request) -> None:
@@ -150,8 +156,9 @@ class SequenceServer:
             since = self.sequences.oldest_last()
             self.port.tell(wire.EVENT, {"type": "held", "items": held, "since": since})
 
-    def _drop_cancelled(self) -> None:
-        for item in list(self.port.cancelled):
+    def _drop(self, gone: List[int]) -> None:
+        """Answer the requests that are cancelled and still wait."""
+        for item in gone:
             self.port.cancelled.discard(item)
             call = self.waiting.pop(item, None)
             if call is None:
