@@ -164,7 +164,7 @@ def test_the_end_of_the_stream_is_the_death_of_the_front() -> None:
 
 @contextlib.contextmanager
 def signals(handler: Any) -> Iterator[None]:
-    """Signals for this thread, one after the other: a handler runs between any two steps of it, also in a system call."""
+    """Signals for this thread, one after the other: a handler runs between any two of its steps."""
     over, main = threading.Event(), threading.get_ident()
 
     def strike() -> None:

@@ -233,7 +233,7 @@ class Port:
                     self._write(buffers)
                 finally:
                     self._is_sending = False
-                # Only now: a handler that runs before this line finds `_is_sending` True and leaves its frame, or sends.
+                # A handler that runs before this line leaves its frame to us, and one that runs after it sends.
                 if not self._sent_within:
                     return
                 buffers = self._sent_within.popleft()

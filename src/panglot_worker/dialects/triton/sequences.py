@@ -60,8 +60,8 @@ class SequenceServer:
         try:
             while not self.stopping:
                 with self.changed:
-                    # Before the frames: the request of each of these ids is among them, or has arrived already. One that
-                    # were seen cancelled before it has arrived would run all the same.
+                    # Before the frames: then the request of each of these ids is among them, or has arrived already. A
+                    # cancellation that is seen before its request has arrived would be lost.
                     self.gone.update(self.port.cancelled)
                     while self.port.pending:
                         self._frame(self.port.pending.popleft())
