@@ -55,7 +55,7 @@ class ClientError(Exception):
 
 
 class Interrupted(BaseException):
-    """Nobody waits for this call any more, and the setting `on_leave` ends it. Clean up in `finally`, and do not catch it.
+    """Nobody waits for this call any more, and the setting `on_leave` ends it: clean up in `finally`, do not catch it.
 
     Not an Exception, so that `except Exception` in a script lets it pass.
     """
