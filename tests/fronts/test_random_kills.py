@@ -49,6 +49,8 @@ class Load:
         self.numbers = itertools.count(1)
         self.killed: dict[int, float] = {}
         """When fronts were killed, by pid: a moment before they were."""
+        self.used: set[int] = set()
+        """The fronts that were seen to have connections of the clients, by pid."""
         self.stop = threading.Event()
 
     def goes_on(self, outcomes: Counter[str], least: int) -> bool:
@@ -78,6 +80,7 @@ class Owned:
         for front in self.load.server.fronts():
             with contextlib.suppress(psutil.Error):
                 if any(each.raddr and each.raddr.port == port for each in front.net_connections("tcp")):
+                    self.load.used.add(front.pid)
                     return front.pid
         return None
 
@@ -224,9 +227,12 @@ def coming(server: Server) -> int:
 def disturb_at_random(load: Load, rounds: int) -> int:
     """Kill or stop a front or a worker, or reload all, so many times; how many workers were killed."""
     source, server, workers = random.Random(31), load.server, 0
+    # The first front that is killed has requests of the clients.
+    wait_until(lambda: bool(load.used))
     for turn in range(rounds):
         is_worker = turn % 2
         victims = server.workers() if is_worker else server.fronts()
+        victims = [victim for victim in victims if turn or victim.pid in load.used]
         with contextlib.suppress(psutil.NoSuchProcess):
             victim = source.choice(victims)
             if turn % 5 == 4:
