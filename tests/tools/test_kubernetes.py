@@ -221,9 +221,10 @@ def new_connections(port: int, headers: dict[str, str], seconds: float) -> Count
 # Kinds that operators define
 
 
-def test_kserves_objects_are_what_its_own_models_hold(deploy: Path, tmp_path: Path) -> None:
-    objects = parts(deploy / "kserve.yaml")
-    assert objects.keys() == {"ServingRuntime", "InferenceService"}
+@pytest.mark.parametrize("jobs", [False, True], ids=["without jobs", "with jobs"])
+def test_kserves_objects_are_what_its_own_models_hold(deploy: Path, tmp_path: Path, jobs: bool) -> None:
+    objects = parts(packaged_with_jobs(tmp_path, "--kserve") / "kserve.yaml" if jobs else deploy / "kserve.yaml")
+    assert objects.keys() - {"PersistentVolumeClaim"} == {"ServingRuntime", "InferenceService"}
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path), "kserve==0.21.0"]
     subprocess.run(command, check=True, capture_output=True, timeout=100)
     (wheel,) = tmp_path.glob("kserve-*.whl")
@@ -301,14 +302,49 @@ def test_objects_of_operators_are_valid(deploy: Path, tmp_path: Path) -> None:
             assert done.returncode != 0
 
 
-def test_a_package_that_stores_jobs_has_one_pod_with_a_volume(tmp_path: Path) -> None:
-    folder = tmp_path / "greeter"
+def packaged_with_jobs(where: Path, *flags: str) -> Path:
+    folder = where / "greeter"
     create("plain", folder)
     (folder / "panglot.toml").write_text('jobs = "/home/somebody/jobs"\n')
-    done = panglot("package", str(folder), "--kubernetes")
+    done = panglot("package", str(folder), *flags)
     assert done.returncode == 0, done.stderr
     assert "there is one pod" in done.stdout + done.stderr
-    deploy = folder / "deploy"
+    return folder / "deploy"
+
+
+def test_one_pod_with_a_volume_stores_jobs_on_kserve(tmp_path: Path) -> None:
+    objects = parts(packaged_with_jobs(tmp_path, "--kserve") / "kserve.yaml")
+    kubernetes_validate.validate(objects["PersistentVolumeClaim"], VERSIONS[-1], strict=True)
+    runtime, service = objects["ServingRuntime"]["spec"], objects["InferenceService"]
+    (volume,) = runtime["volumes"]
+    assert volume["persistentVolumeClaim"]["claimName"] == objects["PersistentVolumeClaim"]["metadata"]["name"]
+    assert [mount["name"] for mount in runtime["containers"][0]["volumeMounts"]] == [volume["name"]]
+    predictor = service["spec"]["predictor"]
+    # Two pods at a time would never be ready.
+    assert service["metadata"]["annotations"] == {"serving.kserve.io/deploymentMode": "RawDeployment"}
+    assert (predictor["minReplicas"], predictor["maxReplicas"]) == (1, 1)
+    assert predictor["deploymentStrategy"] == {"type": "Recreate"}
+    # The volume belongs to root: else the user of the image could not write to it.
+    assert predictor["securityContext"]["fsGroup"] == runtime["containers"][0]["securityContext"]["runAsUser"]
+    pod = {"containers": runtime["containers"], "volumes": runtime["volumes"]}
+    bare_pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": pod}
+    kubernetes_validate.validate(bare_pod, VERSIONS[-1], strict=True)
+
+
+def test_one_pod_with_a_volume_stores_jobs_before_a_cluster_of_ray(tmp_path: Path) -> None:
+    objects = parts(packaged_with_jobs(tmp_path, "--kuberay") / "kuberay.yaml")
+    for kind in ("Deployment", "PersistentVolumeClaim"):
+        kubernetes_validate.validate(objects[kind], VERSIONS[-1], strict=True)
+    deployment = objects["Deployment"]["spec"]
+    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
+    pod = deployment["template"]["spec"]
+    (volume,) = (entry for entry in pod["volumes"] if entry["name"] == "jobs")
+    assert volume["persistentVolumeClaim"]["claimName"] == objects["PersistentVolumeClaim"]["metadata"]["name"]
+    assert any(mount["name"] == "jobs" for mount in pod["containers"][0]["volumeMounts"])
+
+
+def test_a_package_that_stores_jobs_has_one_pod_with_a_volume(tmp_path: Path) -> None:
+    deploy = packaged_with_jobs(tmp_path, "--kubernetes")
     objects = parts(deploy / "kubernetes.yaml")
     for version in VERSIONS:
         for part in objects.values():

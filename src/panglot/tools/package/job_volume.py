@@ -29,6 +29,7 @@ SINGLE = """\
   # One pod: it alone knows the jobs in its folder. More workers in it serve more requests.
   replicas: 1
 """
+SEVERAL = "  replicas: 2\n"
 POD_MOUNT = f"""\
             - name: jobs
               mountPath: {MOUNT}
@@ -37,6 +38,29 @@ POD_VOLUME = """\
         - name: jobs
           persistentVolumeClaim:
             claimName: "{name}-jobs"
+"""
+IN_RUNTIME = f"""\
+      volumeMounts:
+        - name: jobs
+          mountPath: {MOUNT}
+  volumes:
+    - name: jobs
+      persistentVolumeClaim:
+        claimName: "{{name}}-jobs"
+"""
+KSERVE_MODE = """\
+  annotations:
+    # Without Knative, which ends an old pod only when the new one is ready. The folder of jobs belongs to one server.
+    serving.kserve.io/deploymentMode: RawDeployment
+"""
+IN_PREDICTOR = """\
+    # One pod: it alone knows the jobs in its folder. The old pod ends before the new one starts.
+    minReplicas: 1
+    maxReplicas: 1
+    deploymentStrategy:
+      type: Recreate
+    securityContext:
+      fsGroup: 10001
 """
 CLAIM = """\
 # The jobs, which outlive pods. Set the size to what bodies and answers need (jobs_bytes).
@@ -53,6 +77,11 @@ spec:
       storage: 10Gi
 ---
 """
+ONLY_FOR_JOBS = (
+    "jobs_mount", "jobs_in_pod", "jobs_claim", "jobs_in_compose", "compose_volumes", "jobs_variable", "jobs_folder",
+    "jobs_in_runtime", "jobs_mode", "jobs_in_predictor",
+)  # fmt: skip
+"""The values that are empty in files of a package without jobs."""
 
 
 def is_wanted(settings: Settings) -> bool:
@@ -62,16 +91,19 @@ def is_wanted(settings: Settings) -> bool:
 def values(settings: Settings, name: str, autoscaler: str) -> dict[str, str]:
     """Values for the templates: a volume and one pod where the package stores jobs, else the autoscaler."""
     if not is_wanted(settings):
-        nothing = ("jobs_mount", "jobs_in_pod", "jobs_claim", "jobs_in_compose", "compose_volumes", "jobs_variable")
-        empty = dict.fromkeys((*nothing, "jobs_folder"), "")
-        return {**empty, "replicas": SCALED, "strategy": ROLLING, "autoscaler": autoscaler}
+        pods = {"replicas": SCALED, "replicas_on_ray": SEVERAL, "strategy": ROLLING, "autoscaler": autoscaler}
+        return dict.fromkeys(ONLY_FOR_JOBS, "") | pods
     return {
         "replicas": SINGLE,
+        "replicas_on_ray": SINGLE,
         "strategy": RECREATE,
         "autoscaler": "",
         "jobs_mount": POD_MOUNT,
         "jobs_in_pod": POD_VOLUME.format(name=name),
         "jobs_claim": CLAIM.format(name=name),
+        "jobs_in_runtime": IN_RUNTIME.format(name=name),
+        "jobs_mode": KSERVE_MODE,
+        "jobs_in_predictor": IN_PREDICTOR,
         "jobs_in_compose": f"    volumes:\n      - jobs:{MOUNT}\n",
         "compose_volumes": "volumes:\n  jobs: {}\n",
         # Instead of the folder in the package's settings, which is one of the machine that they were written on.
@@ -85,5 +117,7 @@ def notes(settings: Settings, wanted: tuple[str, ...]) -> list[str]:
     if not is_wanted(settings):
         return []
     lines = [f"jobs are stored in {FOLDER}, in the volume {MOUNT}; there is one pod, which alone knows them"]
-    without = [name for name in ("kserve", "kuberay") if name in wanted]
-    return lines + [f"{name}.yaml has no volume: a pod that is replaced loses its jobs" for name in without]
+    kserve = (
+        "kserve.yaml asks for RawDeployment: with Knative, an update would start a second pod on the folder of jobs"
+    )
+    return [*lines, kserve] if "kserve" in wanted else lines
