@@ -25,8 +25,10 @@ help:
 	@echo "make docs             the site of docs/, in build/site; a broken link or a missing page fails"
 	@echo "make pictures         take the pictures of the documents anew; needs Chromium"
 
+# Debian's python3 comes without what makes environments. A failed attempt leaves a python behind that would pass for one.
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@tests/support/venv.sh $(PYTHON)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.served: pyproject.toml examples/digits/requirements.txt | $(BIN)/python
 	$(PIP) install -e ".[onnx]"
