@@ -219,12 +219,15 @@ def test_joblib_of_scikit_learn_has_a_fix(tmp_path: Path) -> None:
     assert "fix: write `import joblib`" in done.stderr
 
 
-@pytest.mark.document("azureml.39", "azureml.40")
+@pytest.mark.document("azureml.28", "azureml.39", "azureml.40")
 def test_a_call_that_takes_too_long(tmp_path: Path) -> None:
     with serving(write(tmp_path, LIVES), "--kill-grace", "0.1", env={"SCORING_TIMEOUT_MS": "500"}) as server:
         first = server.client.post("/score", json=1).json()["pid"]
         answer = server.client.post("/score", json="hang")
         assert (answer.status_code, answer.json()) == (500, {"message": "Scoring timeout after 500 ms"})
+        headers = answer.headers.multi_items()
+        assert ("x-ms-run-function-failed", "True") in headers
+        assert ("x-ms-server-version", "azmlinfsrv/1.5.1") in headers
         wait_until(lambda: server.client.post("/score", json=1).status_code == 200)
         assert server.client.post("/score", json=1).json()["pid"] != first
 

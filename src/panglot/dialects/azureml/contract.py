@@ -31,11 +31,13 @@ MESSAGES = {
     "internal_error": "An unexpected internal error occurred. Check the logs for more info.",
 }
 """The platform's sentences for faults, by their code."""
+OF_SCRIPT = frozenset({"timeout", "worker_died", "script_error"})
+"""Codes of faults for which `run()` is to blame."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
     """The routes of the platform's server. A script that takes raw HTTP answers OPTIONS itself."""
-    error = error_writer(settings)
+    error = error_writer(package, settings)
     pages = [Page("/", PUBLIC, health, unless="text/html"), Page("/swagger.json", INFER, swagger.page)]
     methods: tuple[str, ...] = ("POST", "GET")
     if package.options["raw"]:
@@ -46,21 +48,21 @@ def contract(package: Package, settings: Settings) -> Contract:
     return Contract(routes=routes, error=error, pages=tuple(pages), unknown=error)
 
 
-def error_writer(settings: Settings) -> ErrorWriter:
+def error_writer(package: Package, settings: Settings) -> ErrorWriter:
     """The function that writes a fault as the platform's server does; a timeout names the limit of these settings."""
     milliseconds = round(settings.timeout * 1000)
+    version = str(package.options["server_version"])
+    about = (b"x-ms-server-version: " + version.encode(),) if version else ()
 
     def error(fault: Fault, request_id: str) -> ErrorAnswer:
         """A fault in the only form that the platform's server has, `message`."""
+        status, message = fault.status, MESSAGES.get(fault.code, fault.message)
         if fault.code == "timeout":
-            return _answer(500, f"Scoring timeout after {milliseconds} ms")
-        return _answer(fault.status, MESSAGES.get(fault.code, fault.message))
+            status, message = 500, f"Scoring timeout after {milliseconds} ms"
+        failed = b"x-ms-run-function-failed: " + (b"True" if fault.code in OF_SCRIPT else b"False")
+        return ErrorAnswer(status, JSON, json.dumps({"message": message}).encode(), (failed, *about))
 
     return error
-
-
-def _answer(status: int, message: str) -> ErrorAnswer:
-    return ErrorAnswer(status, JSON, json.dumps({"message": message}).encode())
 
 
 # Pages
