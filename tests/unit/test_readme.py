@@ -23,7 +23,7 @@ def test_it_names_every_extra_and_no_other() -> None:
 def test_it_names_the_wheel_of_this_version() -> None:
     assert f"pip install {wheel.NAME}" in INSTALLATION
     assert f"`dist/{wheel.NAME}`" in INSTALLATION
-    for page in ("reference/containers.md", "guides/deploy.md", "guides/upgrade.md"):
+    for page in ("reference/containers.md", "guides/deploy.md"):
         assert wheel.NAME in (ROOT / "docs" / page).read_text()
     assert f"panglot-{__version__}" in wheel.NAME
 
