@@ -23,6 +23,7 @@ from panglot.packages.source import unreadable
 from panglot.settings import Settings, resolving, suggestion, table_of
 from panglot.settings.resolving import Resolved, SettingsScope
 from panglot_worker.files.package_files import UnreadableFile
+from panglot_worker.line.description import TensorDescription
 
 if TYPE_CHECKING:
     from panglot.web.contract import Contract
@@ -191,6 +192,16 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
     own = getattr(find(package.dialect).load("detect"), "join", None)
     joined: Package = own(package, models) if own is not None else package
     return joined
+
+
+def check_loaded(package: Package, models: Sequence[tuple[str, str, Package, TensorDescription | None]]) -> None:
+    """Check a package that calls other models of the server by what these say of themselves, now that they are loaded.
+
+    Each comes with its name and version, and with its tensors where they are known. Raises StartError.
+    """
+    own = getattr(find(package.dialect).load("detect"), "check_loaded", None)
+    if own is not None:
+        own(package, models)
 
 
 # Settings

@@ -93,6 +93,8 @@ class TensorStages(NamedTuple):
     """Whether a request without any inputs is refused."""
     is_last: Callable[[Any], bool] = lambda part: False
     """Whether a part of an answer is known to be its last one; where it is not, only the end of the script tells."""
+    needs: Optional[Sequence[str]] = None
+    """The inputs that every request must have, where inputs of other names or types are refused; None: they are not."""
 
 
 class Parts(NamedTuple):

@@ -44,6 +44,8 @@ class TensorDescription(TypedDict):
     platform: str
     rows: bool
     """Whether the first size of every tensor counts rows."""
+    needs: Optional[List[str]]
+    """The inputs that every request must have, where inputs of other names or types are refused; None: they are not."""
 
 
 class RouteDescription(TypedDict, total=False):

@@ -15,6 +15,7 @@ from panglot.packages.model_folder import FIRST_VERSION, FoundModel, is_number
 from panglot.packages.package import Package, config_beside
 from panglot.packages.source import classes, functions, parse
 from panglot.settings import Settings
+from panglot_worker.line.description import TensorDescription
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
 LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
@@ -70,6 +71,12 @@ def _ensemble(path: Path) -> Package | None:
 def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Package:
     """The package, completed by the other models of the server, each with its name and version. Raises StartError."""
     return ensembles.join(package, models) if "ensemble" in package.options else package
+
+
+def check_loaded(package: Package, models: Sequence[tuple[str, str, Package, TensorDescription | None]]) -> None:
+    """Check the steps of an ensemble by the tensors of the loaded models. Raises StartError."""
+    if "ensemble" in package.options:
+        ensembles.check_loaded(package, models)
 
 
 def arrange(package: Package, settings: Settings) -> Package:

@@ -15,9 +15,10 @@ from panglot.packages.config_pbtxt.pbtxt import Message
 from panglot.packages.package import Package
 from panglot.settings import suggestion
 from panglot.settings.counts import exactly
+from panglot_worker.line.description import TensorDescription
 
 DIALECT, PLATFORM = "triton", "ensemble"
-FREE = -1
+FREE, BYTES = -1, "BYTES"
 
 
 def is_ensemble(config: Message) -> bool:
@@ -119,6 +120,8 @@ class ServedModel(NamedTuple):
     name: str
     version: str
     package: Package
+    loaded: TensorDescription | None = None
+    """The tensors as its worker describes them, once it is loaded."""
 
     @property
     def tensors(self) -> Mapping[str, Any]:
@@ -126,6 +129,15 @@ class ServedModel(NamedTuple):
         # Without outputs, the configuration leaves the tensors to the model, which is not loaded yet.
         declared: Mapping[str, Any] = self.package.options.get("tensors") or {}
         return declared if declared.get("outputs") else {}
+
+    @property
+    def loaded_tensors(self) -> Mapping[str, Any]:
+        """The tensors of the loaded model; empty where it takes others too."""
+        needs = self.loaded.get("needs") if self.loaded is not None else None
+        if self.loaded is None or needs is None:
+            return {}
+        inputs = [{**tensor, "optional": tensor["name"] not in needs} for tensor in self.loaded["inputs"]]
+        return {"inputs": inputs, "outputs": self.loaded["outputs"]}
 
     @property
     def _own(self) -> Mapping[str, Any]:
@@ -155,12 +167,34 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
     ordered = _ordered(steps, kinds)
     for step in ordered:
         if callees[step.number].tensors:
-            _check_step(step, callees[step.number], kinds, path)
+            _check_step(step, callees[step.number].tensors, kinds, path)
     for tensor in declared["outputs"]:
         _compare(tensor, kinds.get(tensor["name"]), f"the output '{tensor['name']}'", path, 0)
     _check_cycle(package, served, path, steps)
     decoupled = {step.number for step in steps if any(model.is_decoupled for model in _reached(step.model, served))}
     return decoupling.joined(chain_plan.joined(package, ordered, decoupled), ordered, decoupled, path)
+
+
+def check_loaded(package: Package, models: Sequence[tuple[str, str, Package, TensorDescription | None]]) -> None:
+    """Check the steps by what the models say of themselves, where their configuration says nothing. Raises StartError.
+
+    Only what would fail each request is refused: models take some inputs in other forms than they describe.
+    """
+    path = package.script
+    served = {(name, version): ServedModel(name, version, other, loaded) for name, version, other, loaded in models}
+    steps = _steps(triton_config.read(path), path)
+    kinds = {tensor["name"]: tensor for tensor in package.options["tensors"]["inputs"]}
+    for step in _ordered(steps, kinds):
+        same = [model for model in served.values() if model.name == step.model]
+        # With `partial`, a model may be missing that could not be loaded: it may be loaded later.
+        if not same or (step.version and (step.model, step.version) not in served):
+            continue
+        callee = _callee(step, same, path)
+        tensors = callee.tensors or callee.loaded_tensors
+        if tensors:
+            _check_step(step, tensors, kinds, path, is_loaded=True)
+    for tensor in package.options["tensors"]["outputs"]:
+        _compare(tensor, kinds.get(tensor["name"]), f"the output '{tensor['name']}'", path, 0, is_loaded=True)
 
 
 def _ordered(steps: Sequence[Step], known: Mapping[str, Any]) -> list[Step]:
@@ -187,10 +221,14 @@ def _callee(step: Step, served: Sequence[ServedModel], path: Path) -> ServedMode
     return chosen
 
 
-def _check_step(step: Step, callee: ServedModel, kinds: dict[str, dict[str, Any]], path: Path) -> None:
-    inputs = {tensor["name"]: tensor for tensor in callee.tensors["inputs"]}
-    outputs = {tensor["name"]: tensor for tensor in callee.tensors["outputs"]}
-    for what, known, mapped in (("input", inputs, step.inputs), ("output", outputs, step.outputs)):
+def _check_step(
+    step: Step, tensors: Mapping[str, Any], kinds: dict[str, dict[str, Any]], path: Path, is_loaded: bool = False
+) -> None:
+    """Raise StartError where a step does not fit the tensors of its model. Adds its outputs to `kinds`."""
+    inputs = {tensor["name"]: tensor for tensor in tensors["inputs"]}
+    outputs = {tensor["name"]: tensor for tensor in tensors["outputs"]}
+    read: set[str] = _given_as_bytes(step, inputs, kinds) if is_loaded else set()
+    for what, known, mapped in (("input", [*inputs, *read], step.inputs), ("output", [*outputs], step.outputs)):
         for name in mapped:
             if name not in known:
                 problem = f"{step} has no {what} '{name}'; there is {', '.join(known) or 'none'}"
@@ -198,21 +236,41 @@ def _check_step(step: Step, callee: ServedModel, kinds: dict[str, dict[str, Any]
     for name, tensor in inputs.items():
         if name in step.inputs:
             what = f"{step}: '{step.inputs[name]}', its input '{name}',"
-            _compare(tensor, kinds.get(step.inputs[name]), what, path, step.line)
-        elif not tensor.get("optional"):
+            given = kinds.get(step.inputs[name]) if name not in read else None
+            _compare(tensor, given, what, path, step.line, is_loaded)
+        elif not tensor.get("optional") and not (read and len(inputs) == 1):
             raise StartError(f"{step}: its input '{name}' is not in input_map", file=str(path), line=step.line)
     for inner, name in step.outputs.items():
         kinds[name] = outputs[inner]
 
 
-def _compare(wanted: Mapping[str, Any], given: Mapping[str, Any] | None, what: str, path: Path, line: int) -> None:
+def _given_as_bytes(step: Step, inputs: Mapping[str, Any], kinds: Mapping[str, Any]) -> set[str]:
+    """The inputs that a loaded model may read by itself: an encoded image, or the body of a request as the only one."""
+    given = {inner for inner, name in step.inputs.items() if kinds.get(name, {}).get("datatype") == BYTES}
+    return given if len(inputs) == 1 else given.intersection(inputs)
+
+
+def _compare(
+    wanted: Mapping[str, Any],
+    given: Mapping[str, Any] | None,
+    what: str,
+    path: Path,
+    line: int,
+    is_loaded: bool = False,
+) -> None:
     """Raise StartError where two descriptions of one tensor differ in type or shape."""
     if given is None:
         return
-    if wanted["datatype"] != given["datatype"]:
+    if wanted["datatype"] != given["datatype"] and not (is_loaded and "" in (wanted["datatype"], given["datatype"])):
         problem = f"{what} must be {wanted['datatype']}, and is {given['datatype']}"
         raise StartError(problem, file=str(path), line=line)
     expected, there = list(wanted["shape"]), list(given["shape"])
+    if is_loaded and [FREE] in (expected, there):
+        # A shape that the file of a model does not say is described so too.
+        return
+    if is_loaded and len(expected) == len(there) + 1 and expected[0] in (FREE, 1):
+        # A single row gets the dimension that it lacks.
+        del expected[0]
     if len(expected) != len(there) or any(
         FREE not in sizes and len(set(sizes)) > 1 for sizes in zip(expected, there, strict=True)
     ):

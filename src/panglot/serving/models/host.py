@@ -37,17 +37,16 @@ from panglot.inputs.curl_line import curl_line
 from panglot.inputs.examples import examples
 from panglot.metrics.counters import Metrics
 from panglot.packages.model_folder import FIRST_VERSION
-from panglot.packages.package import Package
 from panglot.serving.file_changes import changes
 from panglot.serving.links import Links
-from panglot.serving.models import last_lives
+from panglot.serving.models import graphs, last_lives
 from panglot.serving.models.callees import Callees
 from panglot.serving.models.correlation import ParameterReader
+from panglot.serving.models.home import needs_one_front, on_nodes
 from panglot.serving.models.last_lives import LastLives
 from panglot.serving.planning import ModelPlan, ServingPlan
-from panglot.settings import Settings
 from panglot.web.access.tokens import Access
-from panglot.web.contract import Contract, Listener
+from panglot.web.contract import Listener
 from panglot.web.limits.quota import Quota
 from panglot.web.limits.shares import Share, Shares
 from panglot.web.models import Model, Models, Repository
@@ -241,17 +240,20 @@ class ModelHost:
 
     async def load_all(self) -> None:
         """Load all models. Raises LoadError when one cannot be, or with `partial` when none can."""
-        loads = [asyncio.ensure_future(self._load_or_drop(model)) for model in list(self.models)]
+        loads = [asyncio.ensure_future(self._or_drop(model, self.load(model))) for model in list(self.models)]
         try:
             await asyncio.gather(*loads)
         finally:
             # If one fails, `gather` raises and the other loads go on.
             for load in loads:
                 load.cancel()
+        for model in list(self.models):
+            await self._or_drop(model, graphs.check(model, self.models))
 
-    async def _load_or_drop(self, model: Model) -> None:
+    async def _or_drop(self, model: Model, work: Awaitable[None]) -> None:
+        """Await a part of the loading of a model; with `partial` the others are served without it. Raises LoadError."""
         try:
-            await self.load(model)
+            await work
         except LoadError as error:
             # Also for the last model: a server without models has nothing to serve.
             if not self.plan.settings.partial or len(self.models) == 1:
@@ -381,29 +383,6 @@ def shared_bodies(plan: ServingPlan) -> Arena | None:
     """Memory for the bodies of all models of a server; None when the system gives none."""
     largest = max(settings.max_body for settings in (plan.settings, *(model.settings for model in plan.models)))
     return buffers.create(plan.settings.request_memory, largest, "for bodies")
-
-
-def needs_one_front(package: Package, settings: Settings, contract: Contract) -> bool:
-    """Whether all workers of a model must belong to the first front of a server."""
-    return bool(
-        # A cluster has one driver.
-        settings.ray
-        # Memory that outlives a worker is a file of the front that started it.
-        or package.retained_bytes
-        # One front has to know which worker has a key.
-        or package.sticks_by
-        # A call that a worker refuses goes to another worker of the same front.
-        or package.tries_elsewhere
-        # The links end with the front that made them, so the workers that use them must end with it too.
-        or (settings.link_paths and package.fixed_paths)
-        # A task beside the server looks at the workers of one front.
-        or contract.runs_with_server
-    )
-
-
-def on_nodes(settings: Settings) -> Settings:
-    """The settings of a model with workers on other machines: no memory can be shared with these."""
-    return dataclasses.replace(settings, share_from=0, handoff_slot=0)
 
 
 def full_name(model: Model | ModelPlan) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from panglot import dialects
 from panglot.errors import LoadError, StartError
 from panglot.packages.package import Package
+from panglot.serving.models import graphs
 from panglot.serving.models import host as model_host
 from panglot.serving.models.host import ModelHost, full_name
 from panglot.serving.planning import ModelPlan, Planner
@@ -98,6 +99,9 @@ class FolderRepository:
             plans = await asyncio.to_thread(self._plans, name, served)
             for plan in plans:
                 staged.append(await self._loaded(plan, plans))  # noqa: PERF401  what has loaded is stopped when one fails
+            others = [model for model in self.models if model.name != name]
+            for model in staged:
+                await graphs.check(model, (*others, *staged))
         except BaseException as error:
             # Also when the load is cancelled: workers that nobody serves would run on.
             for model in staged:

@@ -33,9 +33,11 @@ class TensorTaker(NamedTuple):
             TensorSpec(name + LABELS, "BYTES", (len(self.model.labels(name)) or FREE,))
             for name in sorted(self.model.labelled)
         ]
+        takes_others = self.model.casts or self.model.any_name
         return TensorStages(
             self.decode, self.encode, [_spec(spec) for spec in self.model.inputs], [*given, *labels],
             platform=self.model.platform, rows=rows, takes_bodies=False,
+            needs=None if takes_others else [spec.name for spec in self.model.inputs],
         )  # fmt: skip
 
     def decode(self, infer: Infer, request: Request) -> Feed:

@@ -257,6 +257,7 @@ class Triton(Dialect):
             decode, encode, inputs, outputs, platform="ensemble" if self.ensemble is not None else "python",
             rows=about.rows > 0, takes_bodies=False, parameters=parameters, is_last=is_last,
             needs_inputs=not all(tensor.optional for tensor in about.inputs),
+            needs=[tensor.name for tensor in about.inputs if not tensor.optional],
         )  # fmt: skip
 
     def _decode_tensors(self, infer: Infer, request: Request) -> ModelRequest:

@@ -60,6 +60,7 @@ class TensorAdapter:
             "outputs": [_row(spec) for spec in given],
             "platform": taking.platform if taking is not None else PLATFORM,
             "rows": taking is not None and taking.rows,
+            "needs": list(taking.needs) if taking is not None and taking.needs is not None else None,
         }
 
     def around(self, stages: Stages) -> Stages:
