@@ -196,7 +196,7 @@ def test_every_route_is_opened_by_a_key_that_is_good_for_it_alone(walked: tuple[
 
 
 def test_no_spelling_of_a_path_avoids_the_token(walked: tuple[str, Server]) -> None:
-    """51, 52: other cases, slashes and encodings of protected routes and aliases never reach anything."""
+    """Other cases, slashes and encodings of protected routes and aliases never reach anything."""
     package, server = walked
     public = {path for _, path, access in routes(package) if access == PUBLIC}
     free = free_probes(package)

@@ -1,4 +1,4 @@
-"""More clients than there is room for: F53, F57, F59, F75."""
+"""More clients than there is room for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def ask_once(server: Server, request: bytes) -> Reply | None:
 
 
 def test_a_flood_of_connections() -> None:
-    """F53: beyond the limit health still answers, everything else gets 503; when the flood ends, all is well."""
+    """Beyond the limit health still answers, everything else gets 503; when the flood ends, all is well."""
 
     async def story(server: Server) -> None:
         guests = await crowd.arrive(server, 49)
@@ -67,7 +67,7 @@ def test_a_flood_of_connections() -> None:
 
 
 def test_the_queue_overflows(tmp_path: Path) -> None:
-    """F57: of a thousand keep-alive clients as many are accepted as the queue holds, and every one of those is
+    """Of a thousand keep-alive clients as many are accepted as the queue holds, and every one of those is
     answered; the rest get 503 with a number in Retry-After at once, before any accepted one is answered."""
     clients, places = 1000, 256
 
@@ -122,7 +122,7 @@ def test_the_queue_overflows(tmp_path: Path) -> None:
 
 
 def test_many_large_bodies() -> None:
-    """F59: bodies beyond the byte budget get 503 with Retry-After; memory stays near the budget and returns."""
+    """Bodies beyond the byte budget get 503 with Retry-After; memory stays near the budget and returns."""
     size, budget, uploads = 4_000_000, 24_000_000, times(60, 200)
     request = post(b" " * (size - 1) + b"7")
 
@@ -188,7 +188,7 @@ def test_tiny_pieces_cost_no_more_than_they_hold() -> None:
 
 @pytest.mark.parametrize("files", [64, 128])
 def test_no_descriptors_left(files: int) -> None:
-    """F75: with all file descriptors in use the server neither spins nor dies, and recovers when some are free."""
+    """With all file descriptors in use the server neither spins nor dies, and recovers when some are free."""
 
     async def story(server: Server) -> None:
         guests = await crowd.arrive(server, 200)

@@ -157,7 +157,7 @@ def test_request_ids_are_opaque_and_bounded(server: Server) -> None:
 
 
 def test_unknown_paths_and_methods_are_one_series(server: Server) -> None:
-    """F93: labels come from the code, never from a client."""
+    """Labels come from the code, never from a client."""
     before = len(server.client.get("/metrics").text.splitlines())
     for number in range(300):
         server.client.get(f"/random/{number}")

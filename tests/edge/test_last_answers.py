@@ -25,7 +25,7 @@ HEAD = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("landing") as running:
+    with serving("body_digests") as running:
         yield running
 
 

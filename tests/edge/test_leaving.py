@@ -1,4 +1,4 @@
-"""Clients that leave: while they wait (F47), while their batch runs (F48), while they upload (F50)."""
+"""Clients that leave: while they wait, while their batch runs, while they upload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ask(**fields: object) -> bytes:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH])
 def test_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
-    """F47: none of the requests of clients that left is executed, and their places are free at once."""
+    """None of the requests of clients that left is executed, and their places are free at once."""
     count = times(200, 250)
 
     async def come_and_go(server: Server) -> None:
@@ -49,7 +49,7 @@ def test_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
 
 
 def test_mates_of_a_client_that_left_mid_batch(tmp_path: Path) -> None:
-    """F48: the batch goes on, its mates get their own answers, and the log has no traceback."""
+    """The batch goes on, its mates get their own answers, and the log has no traceback."""
     with serving(BATCH) as server:
         for number, _ in enumerate(rounds(2, 20)):
             with unharmed(server, NORMAL, EXPECTED):
@@ -83,7 +83,7 @@ UPLOADS = {
 
 @pytest.mark.parametrize("half", UPLOADS.values(), ids=UPLOADS.keys())
 def test_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
-    """F50: after many broken uploads nothing is held, in memory or on disk; the budget of two uploads proves it."""
+    """After many broken uploads nothing is held, in memory or on disk; the budget of two uploads proves it."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     whole = {"content": b" " * 899_999 + b"7", "headers": {"content-type": "application/json"}}

@@ -1,4 +1,4 @@
-"""What scripts return: F39 (odd numbers and types), F40 (far too much), F41 (what cannot be written at all)."""
+"""What scripts return: odd numbers and types, far too much, what cannot be written at all."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def together(server: Server, bad: object) -> tuple[int, list[int]]:
 
 
 def test_what_cannot_be_written(server: Server) -> None:
-    """F41: 500 for that item alone; the client is told nothing of it, the log names the place in the result."""
+    """500 for that item alone; the client is told nothing of it, the log names the place in the result."""
     for kind in REFUSED:
         mark = len(server.lines)
         answer = server.predict({"kind": kind}, headers={"x-request-id": "odd-one"})
@@ -195,7 +195,7 @@ LARGE = {
 
 @pytest.mark.parametrize("asked", LARGE.values(), ids=LARGE.keys())
 def test_far_too_much(server: Server, asked: dict[str, int]) -> None:
-    """F40: 500 at the output limit, mates unaffected, and neither front nor worker keeps what was made."""
+    """500 at the output limit, mates unaffected, and neither front nor worker keeps what was made."""
     (worker,) = server.workers()
     together(server, 1)
     before, held = measure(server), worker.memory_info().rss

@@ -1,4 +1,4 @@
-"""Several requests on one connection, one behind the other (F52), and `Expect: 100-continue` (F51)."""
+"""Several requests on one connection, one behind the other, and `Expect: 100-continue`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ids(replies: list[Reply]) -> list[object]:
 
 
 def test_a_thousand_requests_are_answered_in_order(server: Server) -> None:
-    """F52: in order, whatever the pieces they arrive in, and closed at the limit of requests per connection."""
+    """In order, whatever the pieces they arrive in, and closed at the limit of requests per connection."""
     requests = b"".join(ask(id=number) for number in range(1010))
     with Wire(server) as client:
         for start in range(0, len(requests), 30_011):
@@ -171,7 +171,7 @@ def test_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Path) -
 
 def test_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
     """Half of its body is in shared memory when the answer that ends the connection is written."""
-    with serving("landing", "--max-requests-per-connection", "1") as server, Wire(server) as client:
+    with serving("body_digests", "--max-requests-per-connection", "1") as server, Wire(server) as client:
         gate = tmp_path / "gate"
         body = b'{"gate": "%s"}' % bytes(gate)
         client.send(post(body) + post(bytes(100_000))[:-50_000])
@@ -190,7 +190,7 @@ def test_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
 
 
 def test_a_body_that_will_be_refused_is_never_asked_for(server: Server) -> None:
-    """F51: 413 comes without `100 Continue` and without a byte of the gigabyte that was announced."""
+    """413 comes without `100 Continue` and without a byte of the gigabyte that was announced."""
     with Wire(server) as client:
         client.send(post(b"", EXPECT, f"Content-Length: {1 << 30}"))
         refused = client.reply()

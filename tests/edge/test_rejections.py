@@ -1,4 +1,4 @@
-"""F92: a server that refuses all day holds no more in the evening than in the morning."""
+"""A server that refuses all day holds no more in the evening than in the morning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that take their time, and every limit on time of the HTTP side: F44, F45, F46."""
+"""Clients that take their time, and every limit on time of the HTTP side."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def drip_from_many(server: Server, count: int, begin: bytes, rest: bytes) -> lis
 
 
 def test_slow_headers_from_many() -> None:
-    """F44: heads that drip are refused with 408 at the header deadline; everybody else is served as ever."""
+    """Heads that drip are refused with 408 at the header deadline; everybody else is served as ever."""
     with serving("function", "--header-timeout", "1s") as server, unharmed(server, 7, {"got": 7}):
         with others_served(server, 7, {"got": 7}):
             guests = drip_from_many(server, times(100, 500), b"", SLOW_HEAD)
@@ -47,7 +47,7 @@ def test_slow_headers_from_many() -> None:
 
 
 def test_slow_bodies_from_many() -> None:
-    """F45: bodies that drip are refused with 408 by the rate rule, and what was held for them is free again."""
+    """Bodies that drip are refused with 408 by the rate rule, and what was held for them is free again."""
     flags = ("--body-rate", "1024", "--body-rate-after", "1s")
     with serving("function", *flags) as server, unharmed(server, 7, {"got": 7}):
         with others_served(server, 7, {"got": 7}):
@@ -124,7 +124,7 @@ def test_the_header_deadline_holds_for_every_request_of_a_connection() -> None:
 
 
 def test_a_slow_reader_is_dropped() -> None:
-    """F46: who stops reading a large answer is dropped; the worker was free all the while, and the memory returns."""
+    """Who stops reading a large answer is dropped; the worker was free all the while, and the memory returns."""
     size = 50_000_000
     with serving("edge_big", "--write-stall", "1s", "--workers", "1") as server:
         assert server.predict({"size": size}).status_code == 200

@@ -1,4 +1,4 @@
-"""F55: HTTPS by two flags, and what happens to those who do not speak it, or stop half-way."""
+"""HTTPS by two flags, and what happens to those who do not speak it, or stop half-way."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_large_bodies_arrive_whole(certificate: tuple[str, str], trusting: ssl.S
     cert, key = certificate
     bodies = [random.Random(size).randbytes(size) for size in (16_384, 100_000, 3_000_000, 50)]
     kind = "Content-Type: x/echo"
-    with serving("landing", "--tls-cert", cert, "--tls-key", key) as server, Wire(server, tls=trusting) as client:
+    with serving("body_digests", "--tls-cert", cert, "--tls-key", key) as server, Wire(server, tls=trusting) as client:
         for _ in range(2):
             requests = [post(body).replace(b"Content-Type: application/json", kind.encode()) for body in bodies]
             client.send(b"".join(requests))

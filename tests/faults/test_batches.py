@@ -29,7 +29,7 @@ def poisoned(op: str, place: int, number: int = 0) -> list[dict[str, object]]:
 
 
 def test_one_of_four_raises(tmp_path: Path, lend: Lend) -> None:
-    """F32: three right answers and one 500, whose traceback is in the log only."""
+    """Three right answers and one 500, whose traceback is in the log only."""
     with lend(BATCH, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for place in range(4):
             mark = len(server.lines)
@@ -43,7 +43,7 @@ def test_one_of_four_raises(tmp_path: Path, lend: Lend) -> None:
 
 
 def test_with_a_batch_that_waited_for_company() -> None:
-    """F32: the same for a batch that formed by waiting."""
+    """The same for a batch that formed by waiting."""
     with serving(BATCH, *FULL_OR_SOON) as server, unharmed(server, NORMAL, EXPECTED):
         answered = answers(server, burst(server, poisoned("fail", 2)))
         assert [answer.status for answer in answered] == [200, 200, 500, 200]
@@ -51,7 +51,7 @@ def test_with_a_batch_that_waited_for_company() -> None:
 
 
 def test_one_of_four_crashes(tmp_path: Path, lend: Lend) -> None:
-    """F33: three right answers, one 500, and no more than two workers lost."""
+    """Three right answers, one 500, and no more than two workers lost."""
     with lend(BATCH, *QUICK) as server:
         for number, chance in enumerate(rounds(2)):
             with unharmed(server, NORMAL, EXPECTED):
@@ -76,7 +76,7 @@ WRONG_RESULTS = {
 
 @pytest.mark.parametrize("results", WRONG_RESULTS)
 def test_not_one_result_per_item(results: str, lend: Lend) -> None:
-    """F36: nobody gets an answer that may be another's: 500 for each, and the log tells the author why."""
+    """Nobody gets an answer that may be another's: 500 for each, and the log tells the author why."""
     with lend("fault_results", *FULL_OR_SOON) as server, unharmed(server, {"id": 1}, 1):
         answered = answers(server, burst(server, [{"id": id, "results": results} for id in range(10, 14)]))
         assert [(answer.status, answer.code) for answer in answered] == [(500, "script_error")] * 4
@@ -85,7 +85,7 @@ def test_not_one_result_per_item(results: str, lend: Lend) -> None:
 
 
 def test_mixed_shapes_in_one_batch() -> None:
-    """F38: items that cannot be stacked are run one by one, and all of them are right."""
+    """Items that cannot be stacked are run one by one, and all of them are right."""
     normal = {"shape": [2, 2], "value": 1}
     shapes = [[28, 28], [224, 224], [28, 28], [1, 1]]
     with serving("fault_shapes", *FULL_OR_SOON) as server, unharmed(server, normal, 4.0):
@@ -97,7 +97,7 @@ def test_mixed_shapes_in_one_batch() -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_every_caller_gets_its_own_answer(script: str) -> None:
-    """F37: many callers, random delays, and not one answer that belongs to another."""
+    """Many callers, random delays, and not one answer that belongs to another."""
     callers, total = 48, times(1_200, 36_000)
     with serving(script, "--workers", "2", "--queue", "1000") as server, unharmed(server, NORMAL, EXPECTED):
         before = server.metric("panglot_requests_total", route="/predict", status="200")

@@ -36,7 +36,7 @@ def connect(server: Server, value: object) -> socket.socket:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_disconnect_while_queued(script: str, tmp_path: Path, lend: Lend) -> None:
-    """F47: the request of a client that left is never executed and frees its place at once."""
+    """The request of a client that left is never executed and frees its place at once."""
     with lend(script, "--slots", "1", *QUICK) as server:
         for number, _ in enumerate(rounds(1, 10)):
             with unharmed(server, NORMAL, EXPECTED):
@@ -57,7 +57,7 @@ def test_disconnect_while_queued(script: str, tmp_path: Path, lend: Lend) -> Non
 
 
 def test_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> None:
-    """F47: requests that reach an async worker together with their cancellation give their slots back."""
+    """Requests that reach an async worker together with their cancellation give their slots back."""
     with serving(OVERLAPPING, "--slots", "4", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for number in range(3):
             gate = Gate(tmp_path / str(number))
@@ -76,7 +76,7 @@ def test_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_disconnect_while_running(script: str, tmp_path: Path) -> None:
-    """F48: a client that leaves while its request runs disturbs nobody, and leaves no traceback in the log."""
+    """A client that leaves while its request runs disturbs nobody, and leaves no traceback in the log."""
     with serving(script, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")
         client = connect(server, gate.holding(4))

@@ -45,7 +45,7 @@ def kill(process: psutil.Process) -> None:
 
 
 def test_worker_killed_in_mid_batch(tmp_path: Path, lend: Lend) -> None:
-    """F01: all four items of a batch whose worker is killed are answered, and soon."""
+    """All four items of a batch whose worker is killed are answered, and soon."""
     with lend(BATCH, *QUICK) as server:
         for number, chance in enumerate(rounds()):
             with unharmed(server, NORMAL, EXPECTED):
@@ -61,7 +61,7 @@ def test_worker_killed_in_mid_batch(tmp_path: Path, lend: Lend) -> None:
 
 
 def test_segfault(lend: Lend) -> None:
-    """F03: a segfault is a 500 at once; the crash trace is in the log and not in the answer."""
+    """A segfault is a 500 at once; the crash trace is in the log and not in the answer."""
     with lend(SINGLE, "--workers", "2", *QUICK) as server:
         for number, _ in enumerate(rounds()):
             with unharmed(server, NORMAL, EXPECTED):
@@ -78,7 +78,7 @@ def test_segfault(lend: Lend) -> None:
 
 
 def test_fatal_signals(lend: Lend) -> None:
-    """F04: a script that dies of a signal gives its own request a 500, and the log names the signal."""
+    """A script that dies of a signal gives its own request a 500, and the log names the signal."""
     with lend(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTERM"):
             (guilty,) = ask_all(server, [{"id": 5, "op": "signal", "signal": name}])
@@ -97,7 +97,7 @@ ENDS = {
 
 @pytest.mark.parametrize("how", ENDS)
 def test_the_script_ends_the_process(how: str, lend: Lend) -> None:
-    """F05: ending the process costs the request that did it, and nobody else."""
+    """Ending the process costs the request that did it, and nobody else."""
     harm, code = ENDS[how]
     with lend(SINGLE, *QUICK) as server:
         for number, _ in enumerate(rounds()):
@@ -112,7 +112,7 @@ def test_the_script_ends_the_process(how: str, lend: Lend) -> None:
 
 @pytest.mark.parametrize("how", ENDS)
 def test_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path, lend: Lend) -> None:
-    """F05: the batch-mates of an item that ends the process are answered."""
+    """The batch-mates of an item that ends the process are answered."""
     harm, code = ENDS[how]
     with lend(BATCH, *QUICK) as server:
         for number, _ in enumerate(rounds()):
@@ -124,7 +124,7 @@ def test_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path, le
 
 
 def test_killed_while_writing_its_answer(tmp_path: Path, lend: Lend) -> None:
-    """F11: half an answer is dropped, for good; the request is run again; the other worker never notices."""
+    """Half an answer is dropped, for good; the request is run again; the other worker never notices."""
     size = 8_000_000
     with lend(SINGLE, "--workers", "2", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for number, chance in enumerate(rounds(5)):
@@ -151,7 +151,7 @@ def writer(server: Server) -> psutil.Process:
 
 
 def test_killed_at_any_moment_of_a_large_answer(tmp_path: Path, lend: Lend) -> None:
-    """F11: wherever in its answer a worker is killed, the client gets a whole one."""
+    """Wherever in its answer a worker is killed, the client gets a whole one."""
     size = 8_000_000
     with lend(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for number, chance in enumerate(rounds(8)):
@@ -173,7 +173,7 @@ def test_killed_at_any_moment_of_a_large_answer(tmp_path: Path, lend: Lend) -> N
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_crash_while_idle(script: str, lend: Lend) -> None:
-    """F13: a request that arrives around the death of an idle worker waits for the next one; it does not fail."""
+    """A request that arrives around the death of an idle worker waits for the next one; it does not fail."""
     with lend(script, *QUICK) as server:
         for chance in rounds(2):
             with unharmed(server, NORMAL, EXPECTED):
@@ -183,7 +183,7 @@ def test_crash_while_idle(script: str, lend: Lend) -> None:
 
 
 def test_all_workers_die_together_while_idle(lend: Lend) -> None:
-    """F14: requests that arrive while no worker is left wait for the first new one."""
+    """Requests that arrive while no worker is left wait for the first new one."""
     with lend(SINGLE, "--workers", "2", *QUICK) as server:
         for _ in rounds():
             with unharmed(server, NORMAL, EXPECTED):
@@ -193,7 +193,7 @@ def test_all_workers_die_together_while_idle(lend: Lend) -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_all_workers_die_together_while_busy(script: str, lend: Lend) -> None:
-    """F14: no accepted request is lost, neither those that ran nor those that waited."""
+    """No accepted request is lost, neither those that ran nor those that waited."""
     with lend(script, "--workers", "2", *QUICK) as server:
         for chance in rounds():
             with unharmed(server, NORMAL, EXPECTED):
@@ -216,7 +216,7 @@ def kill_all_together(server: Server) -> None:
 
 @pytest.mark.parametrize("doing", ["idle", "hold_gil", "loading"])
 def test_main_process_killed(doing: str, tmp_path: Path) -> None:
-    """F15: all children and grandchildren end by themselves, the port is free, and a restart works."""
+    """All children and grandchildren end by themselves, the port is free, and a restart works."""
     for number, _ in enumerate(rounds(1, 20)):
         gate = Gate(tmp_path / f"{doing}{number}")
         load = doing == "loading"
@@ -257,7 +257,7 @@ def is_free(port: int) -> bool:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_restart_storm(script: str, lend: Lend) -> None:
-    """F94: while workers are killed again and again under load, every request is answered, nearly all with success."""
+    """While workers are killed again and again under load, every request is answered, nearly all with success."""
     chance = random.Random(94)
     with lend(script, "--workers", "2", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         ended = threading.Event()
@@ -292,7 +292,7 @@ def ask_until(server: Server, ended: threading.Event, first: int) -> list[int]:
 
 
 def test_children_of_a_dead_worker_die_with_it(lend: Lend) -> None:
-    """F21, in part: what a script started does not outlive its worker."""
+    """What a script started does not outlive its worker."""
     with lend(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         ask_all(server, [{"id": 5, "op": "children"}])
         (worker,) = server.workers()

@@ -46,18 +46,18 @@ def hang(lend: Lend, script: str, op: str) -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH])
 def test_endless_python_loop(script: str, lend: Lend) -> None:
-    """F06: 504 at the deadline, the worker killed, the other worker serving meanwhile."""
+    """504 at the deadline, the worker killed, the other worker serving meanwhile."""
     hang(lend, script, "loop")
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH])
 def test_endless_call_that_holds_the_gil(script: str, lend: Lend) -> None:
-    """F07: the same when no Python code of the worker can run any more: the kill comes from outside."""
+    """The same when no Python code of the worker can run any more: the kill comes from outside."""
     hang(lend, script, "hold_gil")
 
 
 def test_an_async_script_that_holds_the_gil() -> None:
-    """F07: what an async worker held when it got stuck is run again elsewhere, and only the culprit gets 504."""
+    """What an async worker held when it got stuck is run again elsewhere, and only the culprit gets 504."""
     flags = ("--workers", "2", "--timeout", "40", "--run-timeout", "1", "--kill-grace", "0.2", *QUICK)
     with serving(OVERLAPPING, *flags) as server, unharmed(server, NORMAL, EXPECTED):
         guilty = send(server, {"id": 5, "op": "hold_gil"})
@@ -70,7 +70,7 @@ def test_an_async_script_that_holds_the_gil() -> None:
 
 
 def test_nobody_waits_behind_an_endless_loop() -> None:
-    """F06: requests that arrived together with one that loops, and were sent to the same worker, are served too."""
+    """Requests that arrived together with one that loops, and were sent to the same worker, are served too."""
     with serving(SINGLE, "--workers", "2", "--timeout", "8", "--kill-grace", "0.3", *QUICK) as server:
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         with unharmed(server, NORMAL, EXPECTED):
@@ -86,7 +86,7 @@ def test_nobody_waits_behind_an_endless_loop() -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, OVERLAPPING])
 def test_worker_stopped(script: str, tmp_path: Path) -> None:
-    """F09: a worker that stands still is treated as one that hangs: 504, and another takes its place."""
+    """A worker that stands still is treated as one that hangs: 504, and another takes its place."""
     with serving(script, "--timeout", "1.5", "--kill-grace", "0.3", *QUICK) as server:
         for number, _ in enumerate(rounds(1, 10)):
             with unharmed(server, NORMAL, EXPECTED):
@@ -101,7 +101,7 @@ def test_worker_stopped(script: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_late_answers_reach_nobody(script: str) -> None:
-    """F10: after an answer that came too late, the next caller gets its own."""
+    """After an answer that came too late, the next caller gets its own."""
     flags = ("--workers", "2", *QUICK)
     with serving(script, *flags) as server, unharmed(server, NORMAL, EXPECTED):
         callers = 4
@@ -127,7 +127,7 @@ def alternate(server: Server, first: int, count: int) -> int:
 
 
 def test_one_of_four_loops(tmp_path: Path) -> None:
-    """F34: the mates of an item that hangs are run again and answered; it gets 504."""
+    """The mates of an item that hangs are run again and answered; it gets 504."""
     flags = ("--timeout", "40", "--run-timeout", "0.7", "--kill-grace", "0.2", *QUICK)
     with serving(BATCH, *flags) as server:
         for number, chance in enumerate(rounds(1, 10)):
@@ -148,7 +148,7 @@ def test_one_of_four_loops(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_deadline_passes_in_the_queue(script: str, tmp_path: Path, lend: Lend) -> None:
-    """F58: a request that waited too long gets 504 while the worker is still busy, and never reaches the script."""
+    """A request that waited too long gets 504 while the worker is still busy, and never reaches the script."""
     with lend(script, "--slots", "1", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         ask_all(server, [{"id": id} for id in range(20)])
         gate = Gate(tmp_path / "gate")

@@ -16,7 +16,7 @@ QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
 
 
 def test_slow_load(tmp_path: Path) -> None:
-    """F24: while loading the server is alive, not ready, and says 503 with Retry-After; it does not start over."""
+    """While loading the server is alive, not ready, and says 503 with Retry-After; it does not start over."""
     gate = Gate(tmp_path / "gate")
     flags = ("--timeout", "0.5", "--kill-grace", "0.1", "--load-timeout", "60", *QUICK)
     with serving("fault_load", *flags, env={"FAULT_GATE": str(gate)}, ready=False) as server:
@@ -39,7 +39,7 @@ def test_slow_load(tmp_path: Path) -> None:
 
 
 def test_load_that_never_ends(tmp_path: Path) -> None:
-    """F25: before the first ready, a load that hangs ends the server with exit code 3 at the load timeout."""
+    """Before the first ready, a load that hangs ends the server with exit code 3 at the load timeout."""
     done = panglot(
         "serve", str(PACKAGES / "fault_load"), "--port", "0", "--load-timeout", "1",
         env={"FAULT_GATE": str(tmp_path / "never")}, seconds=30,
@@ -94,7 +94,7 @@ WRONG_SCRIPTS = {
 
 @pytest.mark.parametrize("name", WRONG_SCRIPTS)
 def test_wrong_scripts(name: str, tmp_path: Path) -> None:
-    """F27: exit code 3, quickly, with one last line that names the file, the line and the problem."""
+    """Exit code 3, quickly, with one last line that names the file, the line and the problem."""
     files, expected = WRONG_SCRIPTS[name]
     for file, text in files.items():
         (tmp_path / file).write_text(text)
@@ -158,7 +158,7 @@ def test_crash_loop_outlasts_a_deadline(tmp_path: Path) -> None:
 
 
 def test_port_in_use(tmp_path: Path) -> None:
-    """F68: a port in use is one line and exit code 3, before the script is loaded."""
+    """A port in use is one line and exit code 3, before the script is loaded."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -168,13 +168,13 @@ def test_port_in_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["256.256.256.256", "no such host", "192.0.2.1"])
 def test_bad_host(host: str, tmp_path: Path) -> None:
-    """F68: an address that cannot be listened on is one line and exit code 3, before the script is loaded."""
+    """An address that cannot be listened on is one line and exit code 3, before the script is loaded."""
     refuses(tmp_path, host, "--port", "0", "--host", host, "--no-auth")
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http", "80.5"])
 def test_bad_port(port: str, tmp_path: Path) -> None:
-    """F68: so is a port that is none."""
+    """So is a port that is none."""
     refuses(tmp_path, "--port", "--port", port)
 
 
@@ -189,7 +189,7 @@ def refuses(folder: Path, words: str, *flags: str) -> None:
 
 
 def test_port_0_takes_a_free_one() -> None:
-    """F68: port 0 is not an error: the log tells which port was taken."""
+    """Port 0 is not an error: the log tells which port was taken."""
     with serving("fault_load") as first, serving("fault_load") as second:
         assert first.port != second.port
         assert first.predict(3).json() == second.predict(3).json() == 3

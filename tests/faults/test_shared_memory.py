@@ -110,9 +110,9 @@ def shared_files(pid: int) -> int:
     "flags", [(), ("--pools", "preprocess=1,inference=2"), ("--max-batch", "2")], ids=["one pool", "a row", "ahead"]
 )
 def test_nothing_is_mixed_up_or_left_when_workers_die(flags: tuple[str, ...], tmp_path: Path) -> None:
-    package = tmp_path / "landing"
+    package = tmp_path / "body_digests"
     package.mkdir()
-    (package / "script.py").write_text((Path(__file__).parents[1] / "packages/landing/script.py").read_text())
+    (package / "script.py").write_text((Path(__file__).parents[1] / "packages/body_digests/script.py").read_text())
     with serving(str(package), "--workers", "2", *QUICK, "--reload", *flags) as server:
         server.package = package  # type: ignore[attr-defined]
         wanted = 3 if "--pools" in flags else 2
@@ -163,7 +163,7 @@ def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_pa
     """Not before: until it is dead it could look at the body, and write the answer it was lent room for."""
     flags = ("--run-timeout", "1", "--timeout", "3", "--kill-grace", "0.2", "--no-rerun", "--request-memory", "2MiB")
     body = random.Random(8).randbytes(900_000)
-    with serving("landing", *QUICK, *flags) as server, Wire(server, patience=60) as client:
+    with serving("body_digests", *QUICK, *flags) as server, Wire(server, patience=60) as client:
         before = server.workers()[0]
         assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
         before.suspend()
@@ -179,7 +179,7 @@ def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_pa
 
 
 def test_a_front_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
-    with serving("landing", "--workers", "2") as server:
+    with serving("body_digests", "--workers", "2") as server:
         wait_until(lambda: len(server.workers()) == 2)
         workers = server.workers()
         with Wire(server) as client:
@@ -194,7 +194,7 @@ def test_a_front_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
 
 def test_memory_that_is_shared_is_not_the_workers_own() -> None:
     """A worker that looks at bodies does not count as one that has grown."""
-    with serving("landing", "--worker-memory", "300MiB", "--max-body", "64MiB") as server:
+    with serving("body_digests", "--worker-memory", "300MiB", "--max-body", "64MiB") as server:
         pid = server.workers()[0].pid
         body = bytes(50 << 20)
         for _ in range(12):

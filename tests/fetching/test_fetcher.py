@@ -134,7 +134,7 @@ def test_the_time_for_all_of_it_is_limited(server: Scripted, path: str) -> None:
 
 
 def test_what_is_asked_is_plain(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """125: proxies in the environment are not asked; no cookies, no credentials, no compression."""
+    """Proxies in the environment are not asked; no cookies, no credentials, no compression."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://user:secret@127.0.0.1:1/")
     before = len(server.requests)

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.asking import asked_meanwhile
 from support.fronts import client_of, pids
 from support.models import all_of, write_model
 from support.server import Server, serving, wait_until
+from support.steady_clients import asked_meanwhile
 from support.streams import LONG, ended, listed, start
 from support.traffic import times
 from support.videos import make

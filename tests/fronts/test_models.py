@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from support.asking import asked_meanwhile
 from support.descent import children
 from support.models import all_of, write_model
 from support.server import Server, serving, wait_until
+from support.steady_clients import asked_meanwhile
 from support.traffic import times
 
 CONTROL = "of-whoever-runs-it"

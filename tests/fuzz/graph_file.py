@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fuzz.told import one_line
+from fuzz.start_errors import one_line
 from panglot.dialects.megflow import detect
 from panglot.errors import StartError
 from panglot.packages.package import Package

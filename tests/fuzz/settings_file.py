@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from fuzz.told import one_line
+from fuzz.start_errors import one_line
 from panglot import dialects
 from panglot.dialects.evals.detect import detect
 from panglot.errors import StartError

@@ -1,4 +1,4 @@
-"""F91: many mixed requests leave the server as it was, and the test would notice if they did not."""
+"""Many mixed requests leave the server as it was, and the test would notice if they did not."""
 
 from __future__ import annotations
 

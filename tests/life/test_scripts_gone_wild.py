@@ -86,7 +86,7 @@ FIXED = "def predict(request):\n    return 'fixed'\n"
 
 
 def test_a_crash_at_every_request_is_visible_and_heals(tmp_path: Path) -> None:
-    """F12: each request is answered with its own crash, none with a pause; a mended script heals without help."""
+    """Each request is answered with its own crash, none with a pause; a mended script heals without help."""
     package = write(tmp_path, CRASHING)
     with serving(package, "--restart-delay", "5s", "--timeout", "20s") as server:
         assert [server.predict(number).status_code for number in range(4)] == [500] * 4

@@ -1,4 +1,4 @@
-"""Readiness tells the truth (F26, rows 15 and 16 of section 4): threads that load are waited for, their deaths seen."""
+"""Readiness tells the truth: threads that load are waited for, their deaths seen."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_the_page_names_the_pools(pipeline: Server) -> None:
 @pytest.mark.parametrize("size", [8, LARGE])
 @pytest.mark.parametrize("stage", STAGES)
 def test_one_raises_in_any_stage(stage: str, size: int, pipeline: Server) -> None:
-    """F32 for every stage: one 500, the others right, no process lost."""
+    """For every stage: one 500, the others right, no process lost."""
     before = pipeline.metric("panglot_worker_restarts_total")
     items = [{"id": id, "size": size} for id in range(10, 18)]
     items[3][stage] = "raise"  # type: ignore[assignment]
@@ -88,7 +88,7 @@ def test_one_raises_in_any_stage(stage: str, size: int, pipeline: Server) -> Non
 @pytest.mark.parametrize("size", [8, LARGE])
 @pytest.mark.parametrize("stage", STAGES)
 def test_one_crashes_in_any_stage(stage: str, size: int, pipeline: Server) -> None:
-    """F33 for every stage: the poison alone is answered 500."""
+    """For every stage: the poison alone is answered 500."""
     with unharmed(pipeline, NORMAL, EXPECTED):
         items = [{"id": id, "size": size} for id in range(10, 16)]
         items[2][stage] = "crash"  # type: ignore[assignment]
@@ -120,7 +120,7 @@ def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(pipeline: 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_worker_of_any_stage_is_killed(stage: str, pipeline: Server, tmp_path: Path) -> None:
-    """F01 for every stage: whoever it held runs again and is right."""
+    """For every stage: whoever it held runs again and is right."""
     with unharmed(pipeline, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")
         plug = occupy_stage(pipeline, gate, 7, stage)
@@ -218,7 +218,7 @@ def test_it_ends_when_told_with_work_in_every_stage() -> None:
 
 
 def test_without_shared_memory_results_travel_by_the_socket() -> None:
-    """F79: the system refuses the memory file; one line says so, and all answers are right."""
+    """The system refuses the memory file; one line says so, and all answers are right."""
     with serving("row_script", *ROW, largest_file=1 << 20) as server:
         server.wait_log("no shared memory for results between the pools .*: they travel by the workers' sockets")
         for id, answer in enumerate(ask_all(server, [{"id": id, "size": LARGE} for id in range(20)])):

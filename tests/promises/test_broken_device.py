@@ -51,7 +51,7 @@ def pid(server: Server) -> list[int]:
 
 @pytest.mark.parametrize("script", [ONE, MANY, ASYNC], ids=["one", "many", "async"])
 def test_a_device_that_stays_broken(script: str, tmp_path: Path) -> None:
-    """F18: of 200 requests after the fault a few fail, not all; the worker has an obituary."""
+    """Of 200 requests after the fault a few fail, not all; the worker has an obituary."""
     with serving(package(tmp_path, script)) as server:
         (first,) = pid(server)
         assert server.predict("break").status_code == 500

@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 def test_a_worker_without_memory_dies_alone() -> None:
-    """F02: the kernel takes the worker, not the front; its request gets 500, the log says why, the others go on."""
+    """The kernel takes the worker, not the front; its request gets 500, the log says why, the others go on."""
     with memory_groups(400 * MIB) as [group], serving("greedy", before=inside(group)) as server:
         assert server.predict({"bytes": MIB}).json() == {"got": MIB}
         for deaths in (1, 2):
@@ -22,7 +22,7 @@ def test_a_worker_without_memory_dies_alone() -> None:
 
 
 def test_a_script_that_is_told_there_is_none_lives_on() -> None:
-    """F02: a MemoryError fails that item alone; the others of its batch, and the next ones, are answered."""
+    """A MemoryError fails that item alone; the others of its batch, and the next ones, are answered."""
     with serving("greedy") as server:
         assert server.predict({"bytes": 1 << 60}).status_code == 500
         server.wait_log("MemoryError")

@@ -28,7 +28,7 @@ def deaths(server: Server) -> float:
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_innocents_are_answered_while_poison_is_repeated(script: str) -> None:
-    """F35: a client repeats a deadly body; it costs three deaths in all, and every other request is answered."""
+    """A client repeats a deadly body; it costs three deaths in all, and every other request is answered."""
     with serving(script) as server, unharmed(server, NORMAL, EXPECTED):
         ended = threading.Event()
         with ThreadPoolExecutor(2) as threads:

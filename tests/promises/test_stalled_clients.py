@@ -43,7 +43,7 @@ def cut(server: Server) -> float:
 
 
 def test_half_open_clients_are_noticed() -> None:
-    """F49: when the network to a client breaks without a word, its stream ends and its worker is free again."""
+    """When the network to a client breaks without a word, its stream ends and its worker is free again."""
     command = unshared("ip link set lo up", f"ip address add {ADDRESS} dev lo")
     cases = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/promises/half_open_cases.py"]
     done = subprocess.run([*command, *cases], capture_output=True, text=True, cwd=ROOT, timeout=150)

@@ -206,7 +206,7 @@ def together(server: Served, values: list[Any], gate: Path) -> list[Heard]:
 
 @pytest.mark.document("tiinfer.23")
 def test_failures_in_dicts_are_counted(ops: Served) -> None:
-    """F43: `error`, `predict_err` and `post_process_err` are a 200 as on the platform, and counted as failures."""
+    """`error`, `predict_err` and `post_process_err` are a 200 as on the platform, and counted as failures."""
     for key in ("error", "predict_err", "post_process_err"):
         before = ops.metric("panglot_answer_errors_total", key=key)
         assert ops.ask({key: "why"}) == Heard(200, {key: "why"})

@@ -1,4 +1,4 @@
-"""Large bodies land in memory shared with the workers: each answer belongs to its request, however it comes."""
+"""Large bodies lie in memory shared with the workers: each answer belongs to its request, however its body comes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARED = "panglot_shared_bodies"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("landing", *FLAGS) as running:
+    with serving("body_digests", *FLAGS) as running:
         yield running
         nothing_is_held(running)
 
@@ -101,7 +101,7 @@ def test_the_same_head_before_other_bodies(server: Server) -> None:
 
 
 def test_the_same_head_meets_limits_each_time() -> None:
-    with serving("landing", "--max-requests-per-connection", "5") as server:
+    with serving("body_digests", "--max-requests-per-connection", "5") as server:
         body = bytes(50_000)
         with Wire(server) as client:
             for left in reversed(range(5)):
@@ -205,7 +205,7 @@ def test_memory_is_taken_for_what_has_come_and_not_for_what_is_announced(server:
 
 def test_the_budget_counts_a_body_once(tmp_path: Path) -> None:
     flags = ("--request-memory", "1MiB", "--max-body", "1MiB", "--small-share", "0.1", "--timeout", "60s")
-    with serving("landing", *flags) as server, Wire(server) as busy, Wire(server) as again:
+    with serving("body_digests", *flags) as server, Wire(server) as busy, Wire(server) as again:
         body = bytes(300_000)
         for _ in range(2):
             again.send(ask(body))
@@ -232,7 +232,7 @@ def test_the_budget_counts_a_body_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [("--share-from", "0"), ("--inline",)], ids=["none", "inline"])
 def test_the_same_without_shared_memory_and_in_one_process(flags: tuple[str, ...]) -> None:
-    with serving("landing", *flags) as server:
+    with serving("body_digests", *flags) as server:
         for size in (100, 20_000, 1_000_000):
             body = random.Random(size).randbytes(size)
             for kind in ("x/y", "x/keep"):
@@ -244,7 +244,7 @@ def test_the_same_without_shared_memory_and_in_one_process(flags: tuple[str, ...
 
 
 def test_a_system_without_memory_files() -> None:
-    with serving("landing", largest_file=1 << 20) as server:
+    with serving("body_digests", largest_file=1 << 20) as server:
         server.wait_log("no shared memory for bodies .*: they travel by the workers' sockets")
         body = random.Random(5).randbytes(700_000)
         for _ in range(3):
@@ -255,7 +255,7 @@ def test_a_system_without_memory_files() -> None:
 @pytest.mark.one_front("each front has buffers of its own")
 def test_more_bodies_than_buffers_of_their_size() -> None:
     """Four arena of a mebibyte are taken by uploads that have hardly begun: further bodies travel by the sockets."""
-    with serving("landing", "--request-memory", "4MiB", "--max-batch", "4") as server:
+    with serving("body_digests", "--request-memory", "4MiB", "--max-batch", "4") as server:
         clients = [Wire(server) for _ in range(8)]
         for client in clients:
             client.send(head(1_000_000), bytes(1000))
