@@ -32,13 +32,36 @@ def test_packages_for_containers_have_the_data(tmp_path: Path) -> None:
     assert "the image will lack what the package's own configuration lists (numpy)" in done.stdout + done.stderr
 
 
+READER = """
+with open("/app/data/names.txt") as file:
+    FIRST = file.read()
+
+
+class Model:
+    def load(self):
+        with open("/app/data/names.txt") as file:
+            self.names = file.read()
+
+    def predict(self, request):
+        with open("/app/model/more.txt") as file:
+            return [FIRST, self.names, file.read()]
+"""
+
+
 @pytest.mark.document("truss.44")
+@pytest.mark.skipif(os.getuid() != 0 or os.path.lexists("/app"), reason="makes /app, as root")
 def test_fixed_paths_lead_to_the_package_with_links(tmp_path: Path) -> None:
-    package = shutil.copytree(EXAMPLE, tmp_path / "copy")
-    script = package / "model" / "model.py"
-    script.write_text(script.read_text().replace('self._data_dir / "digits.npz"', '"/app/data/digits.npz"'))
-    done = panglot("inspect", str(package))
-    assert "/app/data/digits.npz" in done.stdout
+    for name, text in {"data/names.txt": "dog", "model/more.txt": "cat", "model/model.py": READER}.items():
+        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / name).write_text(text)
+    (tmp_path / "own" / "config.yaml").write_text("model_name: linked\n")
+    assert "/app/data/names.txt" in panglot("inspect", str(tmp_path / "own")).stdout
+    without = panglot("serve", str(tmp_path / "own"), "--port", "0", seconds=60)
+    assert without.returncode == 3
+    assert "--link-paths makes /app" in without.stderr
+    with serving(tmp_path / "own", "--link-paths") as server:
+        assert server.client.post(PREDICT, json={}).json() == ["dog", "dog", "cat"]
+    assert not os.path.lexists("/app")
 
 
 def test_tensors_are_bodies_of_the_platform() -> None:

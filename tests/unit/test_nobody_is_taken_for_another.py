@@ -9,7 +9,7 @@ import pytest
 from panglot import dialects
 from panglot.errors import StartError
 from panglot.tools.scaffold import create
-from support.server import PACKAGES, ROOT
+from support.server import PACKAGES, ROOT, panglot
 
 EXAMPLES = {"digits": "plain"}
 """Examples whose folder is not called like their dialect."""
@@ -99,6 +99,28 @@ def test_a_setting_that_one_dialect_has_says_which_is_meant(tmp_path: Path, monk
     monkeypatch.setenv("HF_TASK", "text-classification")
     assert dialects.discover(tmp_path).dialect == "hfendpoint"
     assert dialects.discover(tmp_path, given={"flavor": "huggingface"}).dialect == "sagemaker"
+
+
+DOUBTFUL = {
+    "handler.py": "class EndpointHandler:\n    def __init__(self, path):\n        pass\n\n"
+    "    def __call__(self, data):\n        return data\n",
+    "app.py": "import allspark\n\n\nclass Mine(allspark.BaseProcessor):\n    def process(self, data):\n"
+    "        return data, 200\n\n\nMine().run()\n",
+}
+"""Two scripts, each the whole package of another platform."""
+
+
+def test_a_real_doubt_ends_with_one_line_that_names_every_candidate(tmp_path: Path) -> None:
+    for name, text in DOUBTFUL.items():
+        (tmp_path / name).write_text(text)
+    done = panglot("serve", str(tmp_path), "--port", "0", seconds=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.splitlines() == [
+        f"error: {tmp_path}: this could be hfendpoint (handler.py:1 defines class EndpointHandler) "
+        "or paieas (app.py:4 defines class Mine(allspark.BaseProcessor)) (fix: say which: --dialect hfendpoint)"
+    ]
+    for name in ("hfendpoint", "paieas"):
+        assert dialects.discover(tmp_path, name).dialect == name
 
 
 @pytest.mark.parametrize(("own", "kind"), TEMPLATES, ids=[f"{name} {kind}".strip() for name, kind in TEMPLATES])
