@@ -80,12 +80,26 @@ def test_a_path_that_is_there_ends_the_start_and_is_told_once(package: Path, roo
     assert root.is_dir()
 
 
-def test_without_links_the_paths_are_named_once(package: Path, root: Path) -> None:
+def test_without_links_the_path_is_named_once_with_the_lines_that_use_it(package: Path, root: Path) -> None:
     root.mkdir(parents=True)
     (root / "labels.txt").write_text("cat")
     with serving(package, *FRONTS) as server:
         assert output(server.client) == ["cat", "cat"]
-        assert server.log.count(f"--link-paths makes {root} lead to this package") == 2, "once for each line"
+        assert server.log.count(f"--link-paths makes {root} lead to this package (used at handler.py:9 too)") == 1
+        assert server.log.count(f"handler.py:4 uses {root}/labels.txt, a path of the platform;") == 1
+        assert server.log.count("a path of the platform") == 1
+
+
+def test_of_many_lines_that_use_a_path_the_first_are_named(package: Path, root: Path) -> None:
+    root.mkdir(parents=True)
+    (root / "labels.txt").write_text("cat")
+    uses = "".join(f'PATH{number} = "{root}/{number}"\n' for number in range(6))
+    (package / "handler.py").write_text(uses + (package / "handler.py").read_text())
+    with serving(package) as server:
+        assert f"handler.py:1 uses {root}/0, a path of the platform;" in server.log
+        places = "handler.py:2, handler.py:3, handler.py:4, 4 more"
+        assert f"{root} lead to this package (used at {places} too)" in server.log
+        assert server.log.count("a path of the platform") == 1
 
 
 def kill(server: Server, front: int) -> None:

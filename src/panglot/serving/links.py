@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from panglot.engine.processes.scratch import PREFIX, Scratch
 from panglot.errors import StartError
 from panglot.machine.temporary import is_abandoned
-from panglot.packages.package import Package
+from panglot.packages.package import FixedPath, Package
 
 log = logging.getLogger("panglot")
 WHOLE = "whole-package"
 """The name of the package's folder in the folder that such a link leads to."""
+MOST_PLACES = 3
+"""How many further lines that use a path are named."""
 
 
 class Lead(NamedTuple):
@@ -38,14 +40,13 @@ class Links:
     def fixed_paths(
         self, package: Package, make: bool, owner: str = "", instead_of: Collection[str] = ()
     ) -> Iterator[None]:
-        """Warn of every such path; with `make`, link it to the package while this is open. Raises StartError.
+        """Warn once of every such path; with `make`, link it to the package while this is open. Raises StartError.
 
         Models of `instead_of` are about to go: their links are taken over.
         """
         if not make:
-            for path in package.fixed_paths:
-                message = "%s:%d uses %s, a path of the platform; --link-paths makes %s lead to this package"
-                log.warning(message, path.file, path.line, path.text, path.root, extra={"package": package.name})
+            for warning in _warnings(package.fixed_paths):
+                log.warning("%s", warning, extra={"package": package.name})
             yield
             return
         scratch = Scratch({**package.run_links, WHOLE: package.root})
@@ -87,6 +88,23 @@ class Links:
             link.unlink()
             for folder in reversed(self._made.pop(link)):
                 folder.rmdir()
+
+
+def _warnings(paths: Sequence[FixedPath]) -> Iterator[str]:
+    """One line for each path that a link can stand for, with the places that use it first."""
+    uses: dict[str, list[FixedPath]] = {}
+    for path in paths:
+        uses.setdefault(path.root, []).append(path)
+    for root, (first, *others) in uses.items():
+        elsewhere = [path for path in others if (path.file, path.line) != (first.file, first.line)]
+        places = list(dict.fromkeys(f"{path.file}:{path.line}" for path in elsewhere))
+        if len(places) > MOST_PLACES:
+            places[MOST_PLACES:] = [f"{len(places) - MOST_PLACES} more"]
+        also = f" (used at {', '.join(places)} too)" if places else ""
+        yield (
+            f"{first.file}:{first.line} uses {first.text}, a path of the platform; "
+            f"--link-paths makes {root} lead to this package{also}"
+        )
 
 
 def _turn(link: Path, target: Path) -> None:
