@@ -134,3 +134,9 @@ def has_both(server: Server) -> bool:
     with contextlib.suppress(httpx.TransportError):
         return 'panglot_fronts{state="answering"} 2' in httpx.get(f"{server.url}/metrics", timeout=10).text
     return False
+
+
+def test_texts_that_are_no_valid_unicode_keep_no_front_from_its_description() -> None:
+    with serving("documented_hostile", *FRONTS) as server:
+        for front in (0, 1):
+            assert client_of(server, front).get("/openapi.json").status_code == 200

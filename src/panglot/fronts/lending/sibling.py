@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -103,7 +104,7 @@ class Sibling:
             # No answer: the other front stops waiting after a while.
             log.exception("a question of front %d could not be answered", self.index)
             return
-        self.link.send([wire.frame(TOLD, 0, orjson.dumps({"number": number, "answer": value}, default=str))])
+        self.link.send([wire.frame(TOLD, 0, _packed({"number": number, "answer": value}))])
 
     # As the owner of a link
 
@@ -145,3 +146,11 @@ class Sibling:
     def close(self) -> None:
         self._is_closed = True
         self.link.close()
+
+
+def _packed(answer: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(answer, default=str)
+    except TypeError:
+        # Texts of scripts may be no valid Unicode, which only this module can write.
+        return json.dumps(answer, default=str).encode()
