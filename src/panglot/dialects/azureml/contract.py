@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,6 +32,8 @@ MESSAGES = {
 """The platform's sentences for faults, by their code."""
 OF_SCRIPT = frozenset({"timeout", "worker_died", "script_error"})
 """Codes of faults for which `run()` is to blame."""
+BEFORE_ROUTES = frozenset({"not_found", "method_not_allowed"})
+"""Codes of faults that the platform's server answers before a route of its own, which would add its version."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:
@@ -60,7 +61,8 @@ def error_writer(package: Package, settings: Settings) -> ErrorWriter:
         if fault.code == "timeout":
             status, message = 500, f"Scoring timeout after {milliseconds} ms"
         failed = b"x-ms-run-function-failed: " + (b"True" if fault.code in OF_SCRIPT else b"False")
-        return ErrorAnswer(status, JSON, json.dumps({"message": message}).encode(), (failed, *about))
+        headers = (failed, *(() if fault.code in BEFORE_ROUTES else about))
+        return ErrorAnswer(status, JSON, json.dumps({"message": message}).encode(), headers)
 
     return error
 
@@ -71,15 +73,12 @@ def error_writer(package: Package, settings: Settings) -> ErrorWriter:
 def health(model: Model, request: Request) -> Response:
     """The answer to the platform's probes. The platform's own server does not listen before the script is loaded."""
     if model.engine.state in states.SERVING:
-        return Response("Healthy", headers=_version(model), media_type="text/html")
+        return Response("Healthy", headers=swagger.version_header(model), media_type="text/html")
     body = json.dumps({"message": "the script is not loaded"})
     return Response(body, 503, {"retry-after": "2"}, "application/json")
 
 
 def options(model: Model, request: Request) -> Response:
-    return Response(b"", headers={**_version(model), "x-ms-run-function-failed": "False"}, media_type="text/html")
-
-
-def _version(model: Model) -> dict[str, Any]:
-    version = model.package.options["server_version"]
-    return {"x-ms-server-version": version} if version else {}
+    return Response(
+        b"", headers={**swagger.version_header(model), "x-ms-run-function-failed": "False"}, media_type="text/html"
+    )

@@ -25,22 +25,30 @@ FAILED = {"x-ms-run-function-failed": "False"}
 def page(model: Model, request: Request) -> Response:
     """The document of the version that the query names."""
     if model.engine.state not in states.SERVING:
-        return _json({"message": "the script is not loaded"}, 503)
+        return _json(model, {"message": "the script is not loaded"}, 503)
     # Clients of the platform that name no version expect Swagger 2.
     wanted = request.query_params.get("version", "2")
     documents = {version: written for version in VERSIONS if (written := document(model, version)) is not None}
     known = ", ".join(sorted(documents))
     version = next((version for version, names in VERSIONS.items() if wanted in names), "")
     if not version:
-        return _json({"message": f"Swagger version [{wanted}] is not valid. Supported versions: [{known}]."}, 404)
+        return _json(
+            model, {"message": f"Swagger version [{wanted}] is not valid. Supported versions: [{known}]."}, 404
+        )
     if version not in documents:
         problem = f"Swagger version [{version}] is not supported for the scoring script."
-        return _json({"message": f"{problem} Supported swagger versions: [{known}]."}, 404)
-    return _json(documents[version])
+        return _json(model, {"message": f"{problem} Supported swagger versions: [{known}]."}, 404)
+    return _json(model, documents[version])
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(json.dumps(value), status, FAILED, "application/json")
+def _json(model: Model, value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value), status, {**FAILED, **version_header(model)}, "application/json")
+
+
+def version_header(model: Model) -> dict[str, str]:
+    """The header by which pages of the platform's server name its version."""
+    version = str(model.package.options["server_version"])
+    return {"x-ms-server-version": version} if version else {}
 
 
 def document(model: Model, version: str) -> Object | None:
