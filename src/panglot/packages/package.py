@@ -80,6 +80,8 @@ class Package:
     requests."""
     retained_bytes: int = 0
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
+    stores_inputs: bool = False
+    """Whether its workers store files of requests, for which each has a folder that is removed when it has ended."""
     captures_native_output: bool = False
     """Whether the output of its calls includes the output of C libraries and started programs."""
     worker_half: Path | None = None

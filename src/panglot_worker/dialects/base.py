@@ -69,6 +69,8 @@ class Package(NamedTuple):
     """Which of the package's workers this is, from 0."""
     run_folder: str = ""
     """The private folder to run in; empty: the package's own."""
+    input_folder: str = ""
+    """The folder for files of requests, removed when this worker has ended in any way; empty: there is none."""
     pool: Dict[str, Any] = {}
     """The pool of a pipeline this worker belongs to: its name, its stages, and whether it is the first or the last.
 
@@ -316,6 +318,10 @@ class Dialect:
         if stage == "encode" and not self.runs_script(stage, request):
             return Problem(500, "bad_result", BAD_RESULT)
         return Problem(500, "script_error", SCRIPT_ERROR)
+
+    def cancelled(self, request: Request) -> None:
+        """Remove what a request has stored. Its call was cancelled and has no answer: `encode` and `failure` may not
+        have been called."""
 
     def result_function(self, request: Request) -> Optional[Callable[..., Any]]:
         """The function of the script that makes the answer of a request, for the log; None where it is not known.

@@ -199,6 +199,7 @@ class Concurrent:
         except asyncio.CancelledError as error:
             # A cancellation by the front must go on: `_forget` replies only to a task that ends cancelled.
             if request.id in self.unwanted:
+                self.dialect.cancelled(request)
                 raise
             marks.append(now())
             failure = RuntimeError("the script cancelled its own call")

@@ -354,6 +354,7 @@ class Runner:
     ) -> wire.Reply:
         """The reply to an item whose call was interrupted, whatever the script has raised after that."""
         interrupter.forget(request.id)
+        self.dialect.cancelled(request)
         if not isinstance(error, type(self.dialect.interruption())):
             # For example SystemExit, from a script that ends its process on every error.
             self._note_broken(error)

@@ -41,7 +41,7 @@ class Launcher:
         self.settings = context.settings
         self.metrics = context.metrics
         self.clock = context.clock
-        self.scratch = Scratch(self.package.run_links)
+        self.scratch = Scratch(self.package.run_links, self.package.stores_inputs)
         self.retained = RetainedMemory(self.package.retained_bytes)
         self._ended: list[Family] = []
         """Families of dead workers whose control groups cannot be removed yet."""
@@ -97,6 +97,7 @@ class Launcher:
             },
             "worker": worker.index,
             "run_folder": self.scratch.folder(self._folder(worker)),
+            "input_folder": self.scratch.input_folder(self._folder(worker)),
             "pool": self.plan.for_worker(),
             "memory": self._memory(worker),
             "retained": self.retained.file(worker.index) if self.inline is None else -1,
@@ -138,7 +139,7 @@ class Launcher:
         self.metrics.log_dropped += count
 
     def clean_up(self, worker: Worker) -> None:
-        """Remove the folder, the control group and the answers of a dead worker."""
+        """Remove the folders, the control group and the answers of a dead worker."""
         # In a pipeline all workers of the pool write to one file, which outlives this worker.
         if worker.results is not None and worker.results is not self.memory.writes:
             worker.results.close()

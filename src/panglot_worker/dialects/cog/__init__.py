@@ -119,7 +119,7 @@ class Cog(Dialect):
         if prediction.is_job and self.upload_url:
             name = str(body.get("id") or request.head.job.decode())
             prediction.write = Uploads(self.upload_url, name).write
-        files = prediction.files = Files(self.package.settings)
+        files = prediction.files = Files(self.package.settings, self.package.input_folder)
         # Before files are fetched: where that fails, `failure` finds the prediction here, and removes its files.
         request.context = prediction
         try:
@@ -162,13 +162,18 @@ class Cog(Dialect):
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """A refused request, or a failed prediction: that is an answer, with status 200."""
+        self.cancelled(request)
         if isinstance(error, ClientError):
             return answers.refusal(error) or Problem(error.status, error.code, error.message)
         prediction = request.context
         if not isinstance(prediction, Prediction):
             return super().failure(error, stage, request)
-        prediction.files.close()
         return self._failed(prediction, error)
+
+    def cancelled(self, request: Request) -> None:
+        """Remove the files of the prediction."""
+        if isinstance(request.context, Prediction):
+            request.context.files.close()
 
     def _failed(self, prediction: Prediction, error: BaseException) -> Answer:
         text = script_traceback(error) if self.shows_traceback else ""

@@ -23,7 +23,9 @@ LONGEST_NAME = 200
 class Files:
     """The files of one prediction. `close` removes them."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], folder: str = "") -> None:
+        # Without it, or where somebody has removed it, the folder of temporary files.
+        self._below = folder if os.path.isdir(folder) else None
         self._url_allow: Sequence[str] = settings.get("url_allow") or ()
         self._most = int(settings.get("fetch_bytes", 20 << 20))
         self._seconds = float(settings.get("fetch_timeout", 10.0))
@@ -35,7 +37,7 @@ class Files:
     def path(self, address: str, make: Callable[[str], Any]) -> Any:
         """A path whose name ends in that of the file, so that its extension is there. Raises BadValue."""
         name, content = self._fetched(address)
-        folder = tempfile.mkdtemp(prefix="cog-")
+        folder = tempfile.mkdtemp(prefix="cog-", dir=self._below)
         self._folders.append(folder)
         # As the original names them: something random, then the whole name.
         descriptor, path = tempfile.mkstemp(suffix=name, dir=folder)
