@@ -55,14 +55,16 @@ TWO_FRONTS = frozenset(
     {
         "contract/test_contract.py",
         "edge/test_framing.py",
+        "edge/test_leaving.py",
         "edge/test_limits.py",
         "faults/test_deaths.py",
-        "edge/test_leaving.py",
         "fronts/test_jobs.py",
         "fronts/test_without_workers.py",
+        "plain",
+        "web",
     }
 )
-"""Files of which `make test-all` runs all tests with servers of two fronts too: about three minutes on two cores."""
+"""Folders and files whose tests `make test-all` runs with servers of two fronts too."""
 ALL, FRONTS = "all", "fronts"
 
 
@@ -72,6 +74,12 @@ def is_quick(path: Path) -> bool:
         return True
     name = path.relative_to(TESTS)
     return name.parts[0] in QUICK and str(name) not in REST
+
+
+def runs_with_two_fronts(path: Path) -> bool:
+    """Whether the tests of a file run with servers of two fronts too."""
+    name = path.relative_to(TESTS)
+    return str(name) in TWO_FRONTS or (name.parts[0] in TWO_FRONTS and str(name) not in REST)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,7 +92,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if tier == ALL or not collection_path.name.startswith("test_") or collection_path.is_dir():
         return None
     if tier == FRONTS:
-        return True if str(collection_path.relative_to(TESTS)) not in TWO_FRONTS else None
+        return None if runs_with_two_fronts(collection_path) else True
     if tier == "quick":
         return None if is_quick(collection_path) else True
     return True if is_quick(collection_path) and "mark.rest" not in collection_path.read_text() else None
