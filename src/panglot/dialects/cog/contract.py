@@ -52,14 +52,17 @@ def contract(package: Package, settings: Settings) -> Contract:
     address = str(getattr(settings, "upload_url", ""))
     if address and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname):
         raise StartError(f"upload_url {address!r} is no address", fix="--upload-url https://HOST/FOLDER/")
-    read = functools.partial(read_fields, package.options["secrets"], float(package.options["throttle"]))
+    throttle = float(package.options["throttle"])
+    read, read_training = (
+        functools.partial(read_fields, package.options[secrets], throttle) for secrets in ("secrets", "train_secrets")
+    )
     created = functools.partial(created_options, read)
     job, training = (
         JobRoute(
-            True, FIELDS, functools.partial(options, read, kind), accepted=views.accepted, ended=views.ended,
+            True, FIELDS, functools.partial(options, reading, kind), accepted=views.accepted, ended=views.ended,
             webhook=views.webhook,
         )
-        for kind in views.KINDS
+        for kind, reading in zip(views.KINDS, (read, read_training), strict=True)
     )  # fmt: skip
     created_job = JobRoute(
         True, FIELDS, created, accepted=replicate.accepted, ended=replicate.ended, webhook=replicate.webhook

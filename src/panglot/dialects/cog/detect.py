@@ -73,6 +73,7 @@ def _package(folder: Path, code: PredictorCode, config: Config | None, reasons: 
     shown = code.script.relative_to(folder)
     environment = config.environment if config is not None else {}
     concurrency = variables.concurrency(os.environ) or (config.concurrency if config is not None else 0)
+    train = config.trainer if config is not None else None
     requirements = config.section("build").get("python_requirements") if config is not None else None
     packages = config.packages if config is not None else ()
     is_named = (
@@ -99,10 +100,12 @@ def _package(folder: Path, code: PredictorCode, config: Config | None, reasons: 
             "class": code.name,
             "secrets": code.secrets,
             "concurrency": concurrency,
-            "train": config.trainer if config is not None else None,
+            "train": train,
+            "train_secrets": predictor.secrets_of(folder / train[0], train[1]) if train is not None else (),
             "throttle": variables.throttle(os.environ),
         },
         environment={name: os.environ.get(name) or value for name, value in environment.items()},
+        stores_inputs=True,
         captures_native_output=True,
         installs=(*((("-r", str(requirements)),) if is_named else ()), *((packages,) if packages else ())),
     )

@@ -59,6 +59,12 @@ def by_name(script: Path, name: str) -> PredictorCode:
     return PredictorCode(script, wanted, line)
 
 
+def secrets_of(script: Path, name: str) -> tuple[str, ...] | None:
+    """The inputs of a function that are secrets; None where the tree does not tell. Raises StartError."""
+    own = functions(parse(script).body)
+    return _secrets(own[name]) if name in own else None
+
+
 def _bases(tree: ast.Module) -> list[str]:
     """The names that the base classes of cog have in a script."""
     names = []
