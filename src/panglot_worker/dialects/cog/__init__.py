@@ -137,19 +137,56 @@ class Cog(Dialect):
         prediction.begin()
         if self._comes_in_parts(prediction):
             return self._events(prediction)
-        value = self.settled(prediction.predictor.function(**prediction.arguments))
-        return prediction.end(list(value) if prediction.predictor.is_generator else value)
+        if prediction.predictor.is_generator:
+            return prediction.end(list(self._outputs(prediction)))
+        return prediction.end(self.settled(prediction.predictor.function(**prediction.arguments)))
+
+    def _outputs(self, prediction: Prediction) -> Iterator[Any]:
+        """The outputs of a prediction as they come: one, or what a generator yields."""
+        predictor = prediction.predictor
+        value = predictor.function(**prediction.arguments)
+        if not predictor.is_generator:
+            yield self.settled(value)
+        elif not predictor.is_async:
+            yield from value
+        else:
+            # The function that trains may be awaited beside a predictor that is not.
+            yield from self._settled_each(value)
+
+    def _settled_each(self, parts: Any) -> Iterator[Any]:
+        """What an async generator yields, where no event loop runs."""
+        try:
+            while True:
+                try:
+                    part = self.settled(parts.__anext__())
+                except StopAsyncIteration:
+                    return
+                yield part
+        except GeneratorExit:
+            self.settled(parts.aclose())
+            raise
 
     async def _infer_awaited(self, prediction: Prediction) -> Any:
         prediction.begin()
         if self._comes_in_parts(prediction):
             return self._awaited_events(prediction)
-        value = prediction.predictor.function(**prediction.arguments)
-        if not prediction.predictor.is_async:
-            return prediction.end(value)
         if prediction.predictor.is_generator:
-            return prediction.end([each async for each in value])
-        return prediction.end(await value)
+            return prediction.end([each async for each in self._awaited_outputs(prediction)])
+        value = prediction.predictor.function(**prediction.arguments)
+        return prediction.end(await value if prediction.predictor.is_async else value)
+
+    async def _awaited_outputs(self, prediction: Prediction) -> AsyncIterator[Any]:
+        """The same on the event loop."""
+        # Here, so that predictors that are not awaited need no asyncio.
+        from panglot_worker.items.concurrent import by_turns
+
+        predictor = prediction.predictor
+        value = predictor.function(**prediction.arguments)
+        if not predictor.is_generator:
+            yield await value if predictor.is_async else value
+        else:
+            async for each in value if predictor.is_async else by_turns(value):
+                yield each
 
     # Answers
 
@@ -196,12 +233,10 @@ class Cog(Dialect):
         """What happens to a prediction, as the platform's events."""
         try:
             yield prediction.started_event()
-            predictor = prediction.predictor
             with self._telling(prediction):
-                value = predictor.function(**prediction.arguments)
-                for index, each in enumerate(value if predictor.is_generator else [self.settled(value)]):
+                for index, each in enumerate(self._outputs(prediction)):
                     yield prediction.output_event(each, index)
-            yield prediction.completed_event(predictor.is_generator)
+            yield prediction.completed_event(prediction.predictor.is_generator)
         except Exception as error:
             yield self._failed_event(prediction, error)
         finally:
@@ -212,15 +247,11 @@ class Cog(Dialect):
         try:
             yield prediction.started_event()
             with self._telling(prediction):
-                value = self.predictor.function(**prediction.arguments)
-                if self.predictor.is_generator:
-                    index = 0
-                    async for each in value:
-                        yield prediction.output_event(each, index)
-                        index += 1
-                else:
-                    yield prediction.output_event(await value, 0)
-            yield prediction.completed_event(self.predictor.is_generator)
+                index = 0
+                async for each in self._awaited_outputs(prediction):
+                    yield prediction.output_event(each, index)
+                    index += 1
+            yield prediction.completed_event(prediction.predictor.is_generator)
         except Exception as error:
             yield self._failed_event(prediction, error)
         finally:
