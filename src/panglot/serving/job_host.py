@@ -15,7 +15,7 @@ from panglot.jobs.board import JobBoard
 from panglot.jobs.interface import JobState
 from panglot.jobs.job import DAMAGED, DueWebhook, JobLimits, JobTrouble, StoredAnswer, Webhook
 from panglot.jobs.webhooks.live import LiveWebhooks
-from panglot.jobs.webhooks.sending import Content, WebhookSender
+from panglot.jobs.webhooks.sending import WebhookContent, WebhookSender
 from panglot.settings import Settings
 from panglot.web.jobs.model_jobs import JobsOfModel, ModelRunner
 from panglot.web.jobs.views import model_key, moment, route_of, view
@@ -91,7 +91,7 @@ class JobHost:
 
     # Webhooks
 
-    async def _webhook_content(self, event: DueWebhook) -> Content | None:
+    async def _webhook_content(self, event: DueWebhook) -> WebhookContent | None:
         """What an event is sent with; None: the job was removed. Raises JobTrouble when the job cannot be read now."""
         state = await self.board.by_seq(event.seq)
         if state is None:
@@ -108,7 +108,7 @@ class JobHost:
                 # It will never be whole again. The receiver is told without it.
                 log.error("webhook %s is sent without its answer: %s", event.id, trouble)
         trace = Webhook.from_text(state.job.webhook).trace if state.job.webhook else ()
-        return Content(self._written(state, event.event, answer), trace)
+        return WebhookContent(self._written(state, event.event, answer), trace)
 
     async def _live_body(self, state: JobState, event: str, so_far: StoredAnswer) -> bytes:
         return self._written(state, event, so_far)

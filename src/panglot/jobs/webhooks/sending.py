@@ -44,7 +44,7 @@ log = logging.getLogger("panglot.jobs")
 Trace = tuple[tuple[str, str], ...]
 
 
-class Content(NamedTuple):
+class WebhookContent(NamedTuple):
     """What an event is sent with."""
 
     body: bytes
@@ -52,7 +52,7 @@ class Content(NamedTuple):
     """The headers that continue the trace of the job's request."""
 
 
-MakeContent = Callable[[DueWebhook], Awaitable[Content | None]]
+MakeContent = Callable[[DueWebhook], Awaitable[WebhookContent | None]]
 """Makes the body of an event; None: the job was removed. Raises JobTrouble when it cannot be made now."""
 
 
