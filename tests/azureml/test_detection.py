@@ -161,13 +161,15 @@ def test_the_variable_and_the_flag_win(tmp_path: Path, monkeypatch: pytest.Monke
     assert model_dir(discover(package, given={"model_dir": str(tmp_path / "b")})) == str(tmp_path / "b")
 
 
-@pytest.mark.document("azureml.05", "azureml.53")
+@pytest.mark.document("azureml.05", "azureml.53", "azureml.56")
 def test_variables_of_the_platform_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = write(tmp_path, config__json='{"SCORING_TIMEOUT_MS": 2000, "WORKER_COUNT": 2, "ODD": 1}')
     monkeypatch.setenv("WORKER_COUNT", "3")
     monkeypatch.setenv("WORKER_TIMEOUT", "300")
     monkeypatch.setenv("AML_CORS_ORIGINS", "https://a.example, https://b.example")
-    without_effect = ("AML_APP_INSIGHTS_ENABLED", "SEPERATE_HEALTH_ENDPOINT", "AZUREML_DEBUG_PORT")
+    without_effect = (
+        "AML_APP_INSIGHTS_ENABLED", "SEPERATE_HEALTH_ENDPOINT", "AZUREML_DEBUG_PORT", "SERVER_PORT", "HEALTH_PORT",
+    )  # fmt: skip
     for name in without_effect:
         monkeypatch.setenv(name, "5678")
     found = discover(package)
@@ -176,6 +178,23 @@ def test_variables_of_the_platform_are_settings(tmp_path: Path, monkeypatch: pyt
     assert any("ODD" in problem for problem in found.problems)
     for name in without_effect:
         assert any(f"{name} has no effect here" in problem for problem in found.problems)
+
+
+@pytest.mark.document("azureml.56")
+@pytest.mark.parametrize(("text", "warned"), [("true", True), ("false", False), ("", False)])
+def test_scripts_that_would_be_loaded_before_the_workers_are_warned_of(
+    text: str, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = write(tmp_path, config__json='{"WORKER_PRELOAD": true, "WORKER_COUNT": 2}' if warned else "")
+    assert any("WORKER_PRELOAD has no effect here" in problem for problem in discover(package).problems) is warned
+    (tmp_path / "config.json").unlink()
+    monkeypatch.setenv("WORKER_PRELOAD", text)
+    assert any("WORKER_PRELOAD has no effect here" in problem for problem in discover(package).problems) is warned
+
+
+@pytest.mark.document("azureml.58")
+def test_the_name_of_the_host_is_known_and_used_for_nothing(tmp_path: Path) -> None:
+    assert discover(write(tmp_path, config__json='{"HOSTNAME": "a", "WORKER_COUNT": 2}')).problems == ()
 
 
 def test_a_config_json_of_a_model_is_left_alone(tmp_path: Path) -> None:

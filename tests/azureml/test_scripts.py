@@ -41,6 +41,21 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
+@pytest.mark.document("azureml.57")
+def test_the_level_of_the_platforms_logger_is_a_variable(tmp_path: Path) -> None:
+    script = """
+import logging
+def init():
+    logging.getLogger("azmlinfsrv").info("quiet words")
+    logging.getLogger("azmlinfsrv").warning("loud words")
+def run(raw_data):
+    return 1
+"""
+    with serving(write(tmp_path, script), env={"AZUREML_LOG_LEVEL": "WARNING"}) as server:
+        server.wait_log("W azmlinfsrv - loud words")
+        assert "quiet words" not in server.log
+
+
 @pytest.mark.document("azureml.01")
 def test_a_repository_is_served_as_it_lies() -> None:
     with serving("azureml_repository") as server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import io
 import json
 import os
@@ -78,6 +79,43 @@ def test_a_picture_goes_in_and_out_as_bytes_or_in_base64() -> None:
         assert {"image/png", "image/*", JSON} <= set(shown)
 
 
+BUSY = """
+import os
+import time
+
+
+class EndpointHandler:
+    def __init__(self, path):
+        self.busy = []
+
+    def __call__(self, data):
+        if data["inputs"] == "variables":
+            return {name: os.environ.get(name) for name in data["names"]}
+        self.busy.append(data["inputs"])
+        time.sleep(0.01)
+        return [self.busy.pop(), len(self.busy)]
+"""
+VARIABLES = {
+    "HF_MODEL_ID": "an/id",
+    "HF_REVISION": "main",
+    "HF_FRAMEWORK": "pytorch",
+    "HF_TRUST_REMOTE_CODE": "1",
+    "HF_TASK": "text-classification",
+    "HF_HUB_TOKEN": "hf_x",
+}
+
+
+@pytest.mark.document("hfendpoint.49", "hfendpoint.50")
+def test_calls_are_one_after_another_and_find_the_platforms_variables(tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text(BUSY)
+    with serving(tmp_path, env=VARIABLES) as server, concurrent.futures.ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda n: server.client.post("/", json={"inputs": n}).json(), range(24)))
+        assert answers == [[n, 0] for n in range(24)]
+        found = server.client.post("/", json={"inputs": "variables", "names": list(VARIABLES)}).json()
+        assert found == VARIABLES
+
+
+@pytest.mark.document("hfendpoint.51")
 def test_an_asynchronous_handler_is_awaited() -> None:
     with serving("hfendpoint_later") as server:
         assert server.client.post("/", json={"inputs": 5}).json() == {"later": 5}

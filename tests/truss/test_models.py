@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from panglot_worker.dialects.truss import binary
-from support.server import Server, panglot, serving
+from support.server import Server, serving
 
 PREDICT = "/v1/models/model:predict"
 OCTETS = "application/octet-stream"
@@ -121,7 +121,7 @@ def test_secrets_come_from_the_environment_and_from_the_config(echo: Server) -> 
     echo.wait_log("SecretNotFound")
 
 
-@pytest.mark.document("truss.01", "truss.04", "truss.06")
+@pytest.mark.document("truss.01", "truss.04", "truss.06", "truss.45")
 def test_folders_and_names_of_its_own_are_followed() -> None:
     with serving("truss_folders", env={"TRUSS_SECRET_hf_access_token": "hub"}) as server:
         answer = server.client.post(PREDICT, json={"text": "a long text"}).json()
@@ -241,6 +241,14 @@ def test_pages_of_the_platform(echo: Server) -> None:
 # Stages
 
 
+@pytest.mark.document("truss.46")
+def test_metrics_are_those_of_the_server(echo: Server) -> None:
+    assert ask(echo, {"a": 1}).status_code == 200
+    answer = echo.client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "panglot_requests_total{" in answer.text
+
+
 @pytest.mark.document("truss.11", "truss.12")
 def test_the_three_methods_run_in_their_order() -> None:
     with serving("truss_stages") as server:
@@ -331,48 +339,6 @@ def test_while_it_loads_probes_and_requests_are_told_so(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
         server.wait_ready()
         assert ask(server, 1).json() == 1
-
-
-LOADED_LATER = """
-class Model:
-    def __init__(self):
-        self.tries = 0
-
-    def load(self):
-        self.tries += 1
-        if self.tries <= {failures}:
-            raise OSError("the hub is busy, try " + str(self.tries))
-
-    def predict(self, request):
-        return self.tries
-"""
-
-
-@pytest.mark.document("truss.07")
-@pytest.mark.parametrize(("retries", "failures"), [(None, 1), ("3", 3)])
-def test_a_load_that_fails_is_tried_again(retries: str | None, failures: int, tmp_path: Path) -> None:
-    env = {"NUM_LOAD_RETRIES_TRUSS": retries} if retries is not None else {}
-    with serving(loaded_after(failures, tmp_path), env=env) as server:
-        assert ask(server, {}).json() == failures + 1
-        assert server.log.count("load() failed and is tried again: OSError: the hub is busy, try") == failures
-
-
-@pytest.mark.document("truss.07")
-@pytest.mark.parametrize(("retries", "failures"), [(None, 2), ("0", 1)])
-def test_a_load_that_goes_on_to_fail_ends_the_server(retries: str | None, failures: int, tmp_path: Path) -> None:
-    env = {"NUM_LOAD_RETRIES_TRUSS": retries} if retries is not None else {}
-    done = panglot("serve", str(loaded_after(failures, tmp_path)), "--port", "0", env=env, seconds=60)
-    assert done.returncode == 3
-    assert f"the hub is busy, try {failures}" in done.stderr
-    assert done.stderr.count("is tried again") == failures - 1
-
-
-def loaded_after(failures: int, folder: Path) -> Path:
-    """A truss whose load fails so often, in one process."""
-    (folder / "model").mkdir()
-    (folder / "config.yaml").write_text("model_name: Later\n")
-    (folder / "model" / "model.py").write_text(LOADED_LATER.format(failures=failures))
-    return folder
 
 
 # At once

@@ -25,6 +25,9 @@ WITHOUT_EFFECT = {
     "AZUREML_DEBUG_PORT": "use --inline and breakpoint()",
     # Spelt as the platform spells it.
     "SEPERATE_HEALTH_ENDPOINT": "GET / is answered at the server's own port",
+    "HEALTH_PORT": "GET / is answered at the server's own port",
+    "SERVER_PORT": "use --port",
+    "WORKER_PRELOAD": "every worker runs init() itself, and --workers says how many there are",
 }
 """Variables of the platform without an effect here, with the means that Panglot has instead."""
 NO = ("", "false", "0", "no")

@@ -9,26 +9,32 @@ import asyncio
 import contextvars
 import functools
 import inspect
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterator, List, Optional
 
-from panglot_worker.dialects.base import Answer, Dialect, Request
+from panglot_worker.dialects.base import Answer, Request
 from panglot_worker.dialects.truss import answers
 from panglot_worker.dialects.truss.methods import INPUTS, Method
 from panglot_worker.dialects.truss.requests import Call, Requests, scope_of
+from panglot_worker.errors import ClientError, EncodeError
 from panglot_worker.scripts import current
+
+if TYPE_CHECKING:
+    from panglot_worker.dialects.truss import Truss
 
 VALUES = frozenset((dict, list, str, int, float, bool, type(None), tuple))
 """Types that are never a stream nor a response."""
-NO_POSTPROCESS = "ModelDefinitionError: if predict returns a %s, there can be no postprocess: do its work in predict"
+NO_POSTPROCESS = "ModelDefinitionError: if predict returns a %s, there can be no postprocess"
 END = object()
+GONE = 499
+"""The platform's status for a request whose client has gone."""
 
 
 class Unhandled(Exception):
     """A failure whose text the platform sends to the client: of a stream that was to become one text."""
 
 
-class WrongModel(TypeError):
-    """The model breaks the platform's rules while it runs."""
+class WrongModel(EncodeError):
+    """A result with which the model breaks the platform's rules while it runs."""
 
 
 def gathers(request: Request) -> bool:
@@ -63,7 +69,7 @@ class Flow:
 
     def __init__(
         self,
-        dialect: Dialect,
+        dialect: Truss,
         main: Method,
         requests: Optional[Requests],
         before: Optional[Method] = None,
@@ -81,7 +87,14 @@ class Flow:
         result = self.dialect.settled(self.before(value))
         return value._replace(inputs=result) if self.with_call else result
 
+    def _skip_if_gone(self, step: str) -> None:
+        """Raise ClientError before a further step, for a client that has gone."""
+        if self.dialect.is_gone(current.current()[0].id):
+            raise ClientError("Client disconnected, skipping `%s`." % step, status=GONE)
+
     def infer(self, value: Any) -> Any:
+        if self.before is not None:
+            self._skip_if_gone("predict")
         output = self.main(value)
         if type(output) not in VALUES:
             output = self._concluded(self.dialect.settled(output))
@@ -90,6 +103,7 @@ class Flow:
     def postprocess(self, value: Any) -> Any:
         """What postprocess gives; a stream of it, or a response, is collected."""
         assert self.after is not None
+        self._skip_if_gone("postprocess")
         output = self.dialect.settled(self.after(value))
         if type(output) in VALUES:
             return output
@@ -106,7 +120,7 @@ class Flow:
             try:
                 return answers.gathered(list(self._chunks(output)))
             except Exception as error:
-                raise unhandled(error) from error
+                raise unhandled(error) from None
         if answers.is_response(output):
             refuse(self.has_after, "response")
             return output if answers.is_known(output) else self._response(output, current.current()[0])
@@ -223,7 +237,7 @@ class ConcurrentFlow(Flow):
             try:
                 return answers.gathered([chunk async for chunk in self._turns(output)])
             except Exception as error:
-                raise unhandled(error) from error
+                raise unhandled(error) from None
         if answers.is_response(output):
             refuse(self.has_after, "response")
             return output if answers.is_known(output) else await self._parts_of(output, request)
@@ -267,11 +281,12 @@ def is_stream(output: Any) -> bool:
 def refuse(has_after: bool, what: str) -> None:
     """Refuse what cannot go through postprocess. Raises WrongModel."""
     if has_after:
-        raise WrongModel(NO_POSTPROCESS % what)
+        raise WrongModel(NO_POSTPROCESS % what, fix="do its work in predict")
 
 
 def unhandled(error: Exception) -> Unhandled:
-    return Unhandled("%s: %s" % (type(error).__name__, error))
+    """The failure of a stream that was to become one text, with the traceback of the script."""
+    return Unhandled("%s: %s" % (type(error).__name__, error)).with_traceback(error.__traceback__)
 
 
 def note_head(request: Request, start: Dict[str, Any]) -> None:
