@@ -88,6 +88,17 @@ def test_a_program_that_outlives_its_call_is_in_the_log_and_in_no_answer(server:
     assert predicted(server, "nothing")["logs"] == ""
 
 
+def test_a_program_that_never_stops_printing_holds_up_no_answer() -> None:
+    with serving("cog_native", "--workers", "1") as server:
+        logs = predicted(server, "floods")["logs"]
+        assert "flood" in logs
+        assert len(logs) <= 65536 + 6
+        for _ in range(20):
+            predicted(server, "order")
+        assert predicted(server, "floods_end")["output"] == "-9"
+        assert predicted(server, "nothing")["logs"] == ""
+
+
 def test_bars_of_a_library_tell_how_far_a_job_is(server: Server, tmp_path: Path) -> None:
     body = {"input": {"how": "slowly", "gate": str(tmp_path / "gate")}}
     job = server.client.post("/predictions", json=body, headers={"prefer": "respond-async"}).headers["location"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from panglot_worker.dialects.cog.events import LogEvents
-from panglot_worker.scripts.native_output import NativeOutput
+from panglot_worker.scripts import whole_lines
+from panglot_worker.scripts.native_output import PATIENCE, NativeOutput, Source
 
 
 class Pipe:
@@ -19,12 +22,11 @@ class Pipe:
 
     def __init__(self) -> None:
         self.asked, self.ready = threading.Event(), threading.Event()
-        self.texts: list[str | None] = ["late", None]
 
-    def take(self) -> str | None:
+    def texts(self) -> Iterator[str]:
         self.asked.set()
         self.ready.wait()
-        return self.texts.pop(0)
+        yield "late"
 
 
 def test_a_listener_that_leaves_has_all_that_was_read_before() -> None:
@@ -42,6 +44,56 @@ def test_a_listener_that_leaves_has_all_that_was_read_before() -> None:
     reader.join()
     leaving.join()
     assert heard == ["late"]
+
+
+def test_the_end_of_a_call_waits_for_what_another_thread_reads() -> None:
+    pipe: Any = Pipe()
+    native, heard = NativeOutput([pipe]), []
+    native.listen(lambda name, text: heard.append(text))
+    at_end: list[list[str]] = []
+    reader = threading.Thread(target=native.drain)
+    reader.start()
+    pipe.asked.wait()
+
+    def settle() -> None:
+        native.settle()
+        at_end.append(heard.copy())
+
+    ending = threading.Thread(target=settle)
+    ending.start()
+    # Longer than a print waits.
+    ending.join(2 * PATIENCE)
+    pipe.ready.set()
+    reader.join()
+    ending.join()
+    assert at_end[0][:1] == ["late"]
+
+
+def test_what_is_printed_while_all_is_read_is_left_for_the_next_time() -> None:
+    """Otherwise a program that prints without end would hold up everyone who reads."""
+    log_read, number = os.pipe()
+    read, write = os.pipe()
+    opened = open(number, "w")  # noqa: SIM115  the source writes to it until its end
+    stream = whole_lines.WholeLines(opened, whole_lines.Output())
+    source = Source("stdout", stream, number, read, write)
+    native, heard = NativeOutput([source]), []
+
+    def listen(name: str, text: str) -> None:
+        heard.append(text)
+        assert len(heard) < 5
+        os.write(number, b"more\n")
+
+    native.listen(listen)
+    os.write(number, b"one\n")
+    native.drain()
+    assert heard == ["one\n"]
+    native.drain()
+    assert heard == ["one\n", "more\n"]
+    assert os.read(log_read, 100) == b"one\nmore\n"
+    native.listen(None)
+    for each in (log_read, read, source.log):
+        os.close(each)
+    opened.close()
 
 
 @pytest.fixture

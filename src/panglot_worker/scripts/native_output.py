@@ -7,16 +7,19 @@ listener. Python's own output does not go through the pipes: `WholeLines` writes
 from __future__ import annotations
 
 import _thread
+import array
 import codecs
 import contextlib
 import ctypes
 import errno
+import fcntl
 import io
 import os
 import select
 import sys
+import termios
 import threading
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from panglot_worker.scripts.whole_lines import WholeLines
 
@@ -24,6 +27,8 @@ SPLICE_F_NONBLOCK = 2
 PIECE = 65536
 PATIENCE = 0.2
 """Seconds that a thread waits for another one that reads: then its own output may come before that of a library."""
+PATIENCE_AT_END = 10.0
+"""The same at the end of a call, which must have all its output. There a thread that reads waits only for the log."""
 SERIAL = -1
 """Stands for an unfinished line of native output; lines of threads have serials above 0."""
 
@@ -48,24 +53,35 @@ class Source:
         os.close(write)
         os.set_inheritable(read, False)
 
-    def take(self) -> Optional[str]:
-        """The next text in the pipe, which is copied to the log; None: the pipe is empty."""
+    def texts(self) -> Iterator[str]:
+        """The text that is in the pipe now, which is copied to the log. What is written meanwhile stays there: a
+        program may write without end."""
+        left = waiting_bytes(self.read)
+        while left > 0:
+            data = self._take(left)
+            if not data:
+                return
+            left -= len(data)
+            yield self._decoder.decode(data)
+
+    def _take(self, most: int) -> bytes:
+        """The next bytes in the pipe; none: it is empty."""
         with self.output.lock:
-            size = self._copy()
+            size = self._copy(min(most, PIECE))
             # Copied before it leaves the pipe: if this process dies in between, the front finds it in the pipe.
             data = os.read(self.read, size) if size else b""
             if data:
                 self.output.unfinished = 0 if data.endswith(b"\n") else SERIAL
-        return self._decoder.decode(data) if data else None
+        return data
 
-    def _copy(self) -> int:
+    def _copy(self, most: int) -> int:
         """Copy the pipe's content to the log. Returns how many bytes. Waits for a slow log, as a `print` does."""
         while is_ready(self.read, select.POLLIN):
             if self.output.unfinished not in (0, SERIAL):
                 os.write(self.log, b"\n")
                 self.output.unfinished = 0
             # `tee` copies from pipe to pipe and leaves the content where it is.
-            size: int = libc.tee(self.read, self.log, PIECE, SPLICE_F_NONBLOCK)
+            size: int = libc.tee(self.read, self.log, most, SPLICE_F_NONBLOCK)
             if size >= 0:
                 return size
             number = ctypes.get_errno()
@@ -96,12 +112,13 @@ class NativeOutput:
         with self._lock:
             self.listener = listener
 
-    def drain(self) -> None:
-        """Read all output so far. Called by a listener, it does nothing."""
+    def drain(self, patience: float = PATIENCE) -> None:
+        """Read all output so far; nothing where another thread reads for longer than `patience`. Called by a listener,
+        it does nothing."""
         # The same one at the end: a fork in between gives the child another.
         lock = self._lock
         # A signal handler that prints may hold a lock already, for which the thread waits that reads here.
-        if not lock.acquire(timeout=PATIENCE):
+        if not lock.acquire(timeout=patience):
             return
         try:
             # The lock is reentrant: a listener that prints comes back here.
@@ -109,26 +126,20 @@ class NativeOutput:
                 self._drains = True
                 try:
                     for source in self._sources:
-                        self._drain(source)
+                        for text in source.texts():
+                            if self.listener is not None:
+                                self.listener(source.name, text)
                 finally:
                     self._drains = False
         finally:
             lock.release()
-
-    def _drain(self, source: Source) -> None:
-        while True:
-            text = source.take()
-            if text is None:
-                return
-            if self.listener is not None:
-                self.listener(source.name, text)
 
     def settle(self) -> None:
         """Read all output so far, with the content of C's buffer."""
         with contextlib.suppress(ValueError, AttributeError):
             # Not `fflush(NULL)`, which locks every file: another thread may hold a lock while it waits for input.
             libc.fflush(ctypes.c_void_p.in_dll(libc, "stdout"))
-        self.drain()
+        self.drain(PATIENCE_AT_END)
 
     def _run(self) -> None:
         waiting = select.poll()
@@ -192,6 +203,13 @@ def settle() -> None:
     native = of_process()
     if native is not None:
         native.settle()
+
+
+def waiting_bytes(pipe: int) -> int:
+    """How many bytes are in a pipe."""
+    size = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size)
+    return size[0]
 
 
 def is_ready(number: int, event: int, patience: Optional[float] = 0) -> bool:

@@ -84,6 +84,14 @@ class Predictor(BasePredictor):
             ["sh", "-c", "while [ ! -e '%s' ]; do sleep 0.02; done; echo much later; touch '%s.said'" % (gate, gate)]
         )
 
+    def floods(self, size, gate):
+        self.flood = subprocess.Popen(["yes", "flood"])
+        print("flooded")
+
+    def floods_end(self, size, gate):
+        self.flood.kill()
+        return self.flood.wait()
+
     def nothing(self, size, gate):
         return threading.active_count()
 
