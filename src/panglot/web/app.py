@@ -169,17 +169,18 @@ class App:
         front.models.watch(self._place)
 
     def _place(self) -> None:
-        """Place every page by its path. Pages of platforms replace our own; at the root the default model's win."""
+        """Place every page by its path: later ones replace earlier ones. At the root the default model's win."""
         ours = (*ROUTES, *pages.of_dialect(self.front))
         self.neutral = {page.path: page for page in ours if "GET" in page.methods}
         placed = [PlacedPage(page, self.front) for page in ours]
-        platforms = [
+        platforms = self._administrating(by_default=False)
+        platforms += [
             PlacedPage(_behind(start, page), model, _alone(model) if page.model else None)
             for start, model in reversed(self.front.paths.starts)
             for page in model.contract.pages
             if start or page.model is None
         ]
-        platforms += [*_shared(self.front.models), *self._administrating()]
+        platforms += [*_shared(self.front.models), *self._administrating(by_default=True)]
         self.exact = {}
         for entry in (*placed, *platforms):
             if not is_template(entry.page.path):
@@ -194,9 +195,9 @@ class App:
             (template(entry.page.path), entry.page.methods) for entry in (*placed, *platforms)
         )
 
-    def _administrating(self) -> list[PlacedPage]:
-        """The routes at the root that administer models, each of one model of its dialect; the default's win."""
-        models = (*self.front.models, *filter(None, [self.front.models.default]))
+    def _administrating(self, *, by_default: bool) -> list[PlacedPage]:
+        """The routes at the root that administer models: those of the default model, or of all others."""
+        models = [model for model in self.front.models if (model is self.front.models.default) is by_default]
         routes = [(model, route) for model in models for route in model.contract.admin]
         return [PlacedPage(self._as_page(model, route), model, of_all=True) for model, route in routes]
 
