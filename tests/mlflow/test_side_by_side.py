@@ -235,6 +235,17 @@ def test_every_answer_is_that_of_the_original(servers: tuple[str, str, list[Case
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.document("mlflow.17")
+def test_a_call_that_takes_too_long() -> None:
+    limit = {"MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT": "1"}
+    package = mlflow.folder_of("mlflow_any")
+    with mlflow.theirs(package, **limit) as theirs, mlflow.ours(package, env=limit) as ours:
+        original, own = (originals.ask(url, order("slow")) for url in (theirs.url, ours.url))
+        assert own == original
+        assert (own.status, own.headers["content-type"]) == (504, ("application/json",))
+        assert own.body == "Request processing time exceeded limit"
+
+
 @pytest.mark.document("mlflow.07")
 def test_a_table_in_parquet(tmp_path: Path) -> None:
     body = parquet(tmp_path)

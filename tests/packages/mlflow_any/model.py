@@ -1,5 +1,7 @@
 """A model without a signature: it gets what was sent, and does what the first cell or the key `input` says."""
 
+import time
+
 import mlflow
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ class Any(mlflow.pyfunc.PythonModel):
         op = first(model_input)
         if op == "raise":
             raise KeyError("a secret of the model")
+        if op == "slow":
+            time.sleep(8)
         if op == "absent":
             raise MlflowException("there is no such thing", error_code=RESOURCE_DOES_NOT_EXIST)
         if op in RESULTS:
