@@ -66,9 +66,9 @@ def test_what_a_test_leaves_is_excused_and_nothing_else(impatient: None) -> None
         lasting.close()
 
 
-def traceback(*files: str) -> list[str]:
-    frames = (text for file in files for text in (f'  File "{file}", line 7, in run', "    run()"))
-    return ["Traceback (most recent call last):", *frames, "ValueError: no"]
+def traceback(*files: str, code: str = "run()", error: str = "KeyError: 1") -> list[str]:
+    frames = (text for file in files for text in (f'  File "{file}", line 7, in run', f"    {code}"))
+    return ["Traceback (most recent call last):", *frames, error]
 
 
 def test_tracebacks_that_end_in_our_files_are_ours_unless_a_script_called_them() -> None:
@@ -84,15 +84,33 @@ def test_tracebacks_that_end_in_our_files_are_ours_unless_a_script_called_them()
         (WORKER, PACKAGE, WORKER): False,
     }
     for files, is_ours in faults.items():
-        plain = traceback(*files)
-        of_script = {"source": "script", "package": "p", "worker": 0}
-        entry = {"message": "failed", "traceback": "\n".join(plain)}
-        logs = {
-            "front": ["12:00:00 error: failed", *(" " * 9 + line for line in plain), "12:00:01 and so on"],
-            "worker": [f"12:00:00 p/0 | {line}" for line in plain],
-            "among others": [text for line in plain for text in (f"12:00:00 p/0 | {line}", "12:00:00 p/1 | words")],
-            "front in JSON": [json.dumps({"time": "12:00", "level": "error", "source": "engine", **entry})],
-            "worker in JSON": [json.dumps({"time": "12:00", "message": line, **of_script}) for line in plain],
-        }
-        for form, lines in logs.items():
+        for form, lines in logs(traceback(*files)).items():
             assert bool([*well.own_tracebacks(["12:00:00 begins", *lines])]) is is_ours, (form, files)
+
+
+def logs(plain: list[str]) -> dict[str, list[str]]:
+    """A traceback as it is in a log: told by the front, and printed by a worker."""
+    entry, script = {"message": "failed", "traceback": "\n".join(plain)}, {"source": "script", "worker": 0}
+    return {
+        "told": ["12:00:00 error: failed", *(" " * 9 + line for line in plain), "12:00:01 and so on"],
+        "told in JSON": [json.dumps({"time": "12:00", "level": "error", "source": "engine", **entry}), "KeyError: x"],
+        "printed": [f"12:00:00 p/0 | {line}" for line in plain],
+        "among others": [text for line in plain for text in (f"12:00:00 p/0 | {line}", "12:00:00 p/1 | words")],
+        "printed in JSON": [json.dumps({"time": "12:00", "message": line, **script}) for line in plain],
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "told", "printed"),
+    [
+        ("table[1]", "KeyError: 1", True, True),
+        ("raise KeyError(1)", "KeyError: 1", False, True),
+        ("raise WrongResults(3)", "WrongResults: 3 for 4 items", False, True),
+        ("return self.predict(item)", "TypeError: predict() takes 0 arguments", False, True),
+        ("pickle.load(file)", "AttributeError: Can't get attribute 'Net'", False, True),
+        ("bytes(size)", "MemoryError", False, False),
+    ],
+)
+def test_what_a_worker_refuses_is_no_fault_of_ours(code: str, error: str, told: bool, printed: bool) -> None:
+    for form, lines in logs(traceback(WORKER, code=code, error=error)).items():
+        assert bool([*well.own_tracebacks(lines)]) is (told if "told" in form else printed), form

@@ -29,8 +29,15 @@ JSON_LINE = re.compile(r'^\{"time": .*?"message": "(?P<message>(?:[^"\\]|\\.)*)"
 SPOKEN = re.compile(r"^\S+ (?P<speaker>\S+/\d+) \| ")
 """Before each line that a worker prints."""
 FRONT, WORKER = re.compile(r"/src/panglot/"), re.compile(r"/src/panglot_worker/")
-PYTHONS = re.compile(r"/lib/python3\.\d+/(?!(?:site|dist)-packages/)|^<frozen ")
-"""The standard library, of any CPython."""
+PYTHONS = re.compile(r"/lib/python3\.\d+/(?!(?:site|dist)-packages/)|^<frozen |^<string>$")
+"""The standard library of any CPython, and the words by which a worker is started."""
+RAISED = re.compile(r"^\s*raise ", re.MULTILINE)
+BLUNDER = re.compile(
+    r"^\s*(KeyError|IndexError|NameError|UnboundLocalError|AssertionError|AttributeError: (?!Can't (?:get|pickle) ))",
+    re.MULTILINE,
+)
+"""Errors of our own code, where neither a file of the package nor the call of a script can be at fault."""
+NO_FAULT = re.compile(r"^\s*(MemoryError|KeyboardInterrupt)", re.MULTILINE)
 
 
 class Left(enum.Flag):
@@ -123,18 +130,23 @@ def waits_for_the_front(pid: int) -> bool:
 def own_tracebacks(lines: list[str]) -> Iterator[str]:
     """The tracebacks of a log that end in a file of ours.
 
-    A traceback that ends in a file of the worker is ours if no script is in it: a script may have called that file
-    with something that it refuses.
+    Where that file is the worker's, a script may have called it with something that it refuses: then a script is in the
+    traceback. Without one the worker may refuse what a script has returned: then it raises the error itself. An error
+    that nobody caught is ours in any case, unless the process had no memory left.
     """
     for number, line in enumerate(lines):
         if BEGIN not in line:
             continue
-        block = "\n".join(printed(lines[number:]) if speaker(line) else logged(lines[number:]))
-        files = FRAME.findall(block.replace('\\"', '"'))
+        uncaught = bool(speaker(line))
+        block = "\n".join(printed(lines[number:]) if uncaught else logged(lines[number:])).replace('\\"', '"')
+        frames = list(FRAME.finditer(block))
+        files = [frame[1] for frame in frames]
         if not files:
             continue
-        in_front, in_worker = FRONT.search(files[-1]), WORKER.search(files[-1])
-        if in_front or (in_worker and all(WORKER.search(file) or PYTHONS.search(file) for file in files)):
+        end = block[frames[-1].end() :]
+        blunder = (uncaught and not NO_FAULT.search(end)) or (BLUNDER.search(end) and not RAISED.search(end))
+        is_workers = WORKER.search(files[-1]) and all(WORKER.search(file) or PYTHONS.search(file) for file in files)
+        if FRONT.search(files[-1]) or (is_workers and blunder):
             yield block
 
 
@@ -169,7 +181,7 @@ def logged(lines: list[str]) -> Iterator[str]:
     """The traceback at the beginning of these lines, which the front wrote with an indent, or in one line of JSON."""
     margin = len(lines[0]) - len(lines[0].lstrip())
     yield lines[0].replace("\\n", "\n")
-    for following in lines[1:]:
+    for following in lines[1:] if JSON_LINE.match(lines[0]) is None else ():
         yield following
         if len(following) - len(following.lstrip()) <= margin:
             return
