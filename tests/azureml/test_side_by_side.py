@@ -237,6 +237,44 @@ def test_a_request_that_the_script_sees(plain: Both) -> None:
     assert seen[0] == seen[1]
 
 
+def test_a_request_id_of_odd_letters_is_replaced(plain: Both) -> None:
+    def heard(url: str, id: str) -> tuple[str, str]:
+        answer = originals.httpx.post(url + "/score", content="x", headers={"x-request-id": id})
+        return answer.headers["x-request-id"], answer.headers["x-ms-request-id"]
+
+    originals.differs(azureml.PLATFORM, "Request ids")
+    theirs, own = plain[0], plain[1].url
+    assert heard(own, "a.b_c:/+=@-1") == heard(theirs, "a.b_c:/+=@-1") == ("a.b_c:/+=@-1",) * 2
+    assert heard(theirs, "a (b)")[0] == "a (b)"
+    assert heard(own, "a (b)")[0] != "a (b)"
+
+
+def test_a_browser_has_a_page_to_try_the_model(plain: Both) -> None:
+    originals.differs(azureml.PLATFORM, "Playground")
+    theirs, own = (originals.httpx.get(url + "/", headers={"accept": "text/html"}) for url in (plain[0], plain[1].url))
+    assert theirs.text == "Healthy"
+    assert (own.status_code, "<html" in own.text) == (200, True)
+
+
+ITSELF = """
+import importlib
+azureml = "the word that makes it a package"
+def init():
+    pass
+def run(raw_data):
+    return importlib.import_module("entry_module").azureml
+"""
+
+
+def test_a_script_can_import_itself(tmp_path: Path) -> None:
+    originals.differs(azureml.PLATFORM, "Module of the script")
+    azureml.write(tmp_path, ITSELF)
+    with azureml.theirs(tmp_path) as theirs, serving(tmp_path) as own:
+        answers = [originals.ask(url, sent("x")) for url in (theirs.url, own.url)]
+    assert [answer.status for answer in answers] == [500, 200]
+    assert answers[1].body == "the word that makes it a package"
+
+
 WRONG = {
     "no init": "def run(data):\n    return data\n# azureml\n",
     "no run": "def init():\n    pass\n# azureml\n",

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from PIL import Image
 
+from support import originals
 from support.server import Server, serving
 
 JSON = "application/json"
@@ -110,6 +111,14 @@ def test_a_picture_is_sent_as_the_type_that_is_accepted(echo: Server, accept: st
     first = accept.partition(",")[0]
     assert (answer.status_code, answer.headers["content-type"]) == (200, first)
     assert opened(answer.content).format == first.partition("/")[2].upper().replace("JPG", "JPEG")
+
+
+def test_a_type_of_pictures_that_pillow_knows_by_another_name(echo: Server) -> None:
+    """The platform gives Pillow the second half of the type as the name of a form."""
+    originals.differs("hfendpoint", "`Accept: image/jpg`")
+    with pytest.raises(KeyError, match="JPG"):
+        Image.new("RGB", (1, 1)).save(io.BytesIO(), format="JPG")
+    assert opened(result(echo, "image", "image/jpg").content).format == "JPEG"
 
 
 @pytest.mark.document("hfendpoint.37")

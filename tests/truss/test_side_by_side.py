@@ -229,3 +229,30 @@ def test_a_stream_that_breaks_is_seen_to_break(echo: tuple[str, Server]) -> None
         assert own.status_code == 200
         with pytest.raises(httpx.RemoteProtocolError):
             own.read()
+
+
+@pytest.mark.document("truss.02")
+@pytest.mark.parametrize("words", ["from . import words", "from .words import WORD", "from model import words"])
+def test_a_model_may_import_its_siblings_relatively(words: str, tmp_path: Path) -> None:
+    """The original's own message says that it cannot; that message is never shown."""
+    package = tmp_path / "own"
+    (package / "model").mkdir(parents=True)
+    (package / "config.yaml").write_text("model_name: relative\n")
+    (package / "model" / "words.py").write_text("WORD = 'beside'\n")
+    value = words.rpartition(" ")[2].replace("words", "words.WORD")
+    script = f"{words}\n\n\nclass Model:\n    def predict(self, request):\n        return {value}\n"
+    (package / "model" / "model.py").write_text(script)
+    with truss.theirs(package, tmp_path / "app") as original, serving(package) as own:
+        answers = [originals.ask(url, sent("{}"), HEADERS) for url in (original.url, own.url)]
+    assert answers[0] == answers[1]
+    assert answers[1].body == "beside"
+
+
+def test_pages_that_only_one_of_the_two_has(echo: tuple[str, Server]) -> None:
+    originals.differs("truss", "Playground")
+    pages = [httpx.get(url + "/", headers={"accept": "text/html"}) for url in (echo[0], echo[1].url)]
+    assert [page.text == "true" for page in pages] == [True, False]
+    assert "<html" in pages[1].text
+    originals.differs("truss", "`POST /hot-reload`")
+    answers = [httpx.post(url + "/hot-reload", json={}) for url in (echo[0], echo[1].url)]
+    assert (answers[0].status_code != 404, answers[1].status_code) == (True, 404)
