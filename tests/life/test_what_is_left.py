@@ -47,6 +47,7 @@ def test_a_worker_whose_answers_nobody_reads_is_found(tmp_path: Path, impatient:
         serving(tmp_path / "model.py", *flags, env={"PYTHONPATH": str(tmp_path)}) as server,
     ):
         assert server.predict(0).status_code == 504
+        wait_until(lambda: well.stuck_workers(server.client))
 
 
 def test_a_script_may_go_on_with_a_call_that_nobody_waits_for(tmp_path: Path, impatient: None) -> None:
