@@ -42,12 +42,12 @@ def test_a_worker_whose_answers_nobody_reads_is_found(tmp_path: Path, impatient:
     (tmp_path / "sitecustomize.py").write_text(LOSES_REPLIES)
     (tmp_path / "model.py").write_text(SLEEPS)
     flags = ("--timeout", "0.5", "--run-timeout", "60")
-    with (
-        pytest.raises(AssertionError, match="worker [0-9]+': 'ready, has 1 calls and waits"),
-        serving(tmp_path / "model.py", *flags, env={"PYTHONPATH": str(tmp_path)}) as server,
-    ):
+    environment = {"PYTHONPATH": str(tmp_path)}
+    with serving(tmp_path / "model.py", *flags, env=environment, leaves=Left.REQUESTS) as server:
         assert server.predict(0).status_code == 504
         wait_until(lambda: well.stuck_workers(server.client))
+        with pytest.raises(AssertionError, match=r"worker \d+': 'ready, has 1 calls and waits"):
+            well.check(server)
 
 
 def test_a_script_may_go_on_with_a_call_that_nobody_waits_for(tmp_path: Path, impatient: None) -> None:
