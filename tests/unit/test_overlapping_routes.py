@@ -77,6 +77,10 @@ def test_of_a_truss_and_a_plain_chat_the_default_answers(truss: str, default: st
             assert shown.json() == about
         assert shown.json().get("id") == named
         assert [model["id"] for model in server.client.get("/v1/models").json()["data"]] == ["chat"]
+        if (truss, default) == ("truss_echo", "chat"):
+            refused = server.client.post(CHAT, json={"model": truss, **WORDS})
+            assert refused.status_code == 404
+            assert "model 'truss_echo' does not answer at this path" in refused.text
         for name, content in (("chat", PLAIN), *([(truss, TRUSS)] if truss == "truss_openai" else [])):
             answer = server.client.post(f"/models/{name}{CHAT}", json={"model": name, **WORDS})
             assert answer.json()["choices"][0]["message"]["content"] == content

@@ -305,6 +305,8 @@ def unknown_model(models: Models, name: str, version: str) -> Fault:
     if known and version and models.get(name, version) is None:
         message = f"model '{shown}' has no version '{details['version']}'; it has {', '.join(known)}"
         return Fault(404, "no_version", message, details=details)
+    if models.get(name, version) is not None:
+        return Fault(404, "no_model", f"model '{shown}' does not answer at this path", details=details)
     return Fault(404, "no_model", f"there is no model '{shown}' here; there is {_names(models)}", details=details)
 
 
