@@ -37,7 +37,7 @@ BLUNDER = re.compile(
     re.MULTILINE,
 )
 """Errors of our own code, where neither a file of the package nor the call of a script can be at fault."""
-NO_FAULT = re.compile(r"^\s*(MemoryError|KeyboardInterrupt)", re.MULTILINE)
+NO_FAULT = re.compile(r"^\s*(MemoryError|KeyboardInterrupt|(\S+\.)?(Interrupted|CancelationException))", re.MULTILINE)
 
 
 class Left(enum.Flag):
@@ -73,8 +73,8 @@ def held(server: Server, leaves: Left = Left.NOTHING) -> dict[str, object]:
                 **(figures(client) if Left.REQUESTS not in leaves else {}),
                 **(stuck_workers(client) if Left.REQUESTS not in leaves else {}),
             }
-        except httpx.ConnectError:
-            # It was told to stop, and no longer listens: it ends by itself, or its test fails for that.
+        except httpx.TransportError:
+            # It was told to stop, and closes connections: it ends by itself, or its test fails for that.
             server.process.wait(PATIENCE)
             return {}
 
@@ -141,7 +141,8 @@ def own_tracebacks(lines: list[str]) -> Iterator[str]:
         block = "\n".join(printed(lines[number:]) if uncaught else logged(lines[number:])).replace('\\"', '"')
         frames = list(FRAME.finditer(block))
         files = [frame[1] for frame in frames]
-        if not files:
+        # The last line of a printed block may not have been read yet.
+        if not files or (uncaught and block.splitlines()[-1].startswith(" ")):
             continue
         end = block[frames[-1].end() :]
         blunder = (uncaught and not NO_FAULT.search(end)) or (BLUNDER.search(end) and not RAISED.search(end))

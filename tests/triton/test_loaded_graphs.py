@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from support import model_files
+from support.fronts import pids
 from support.models import all_of
-from support.server import panglot, serving
+from support.server import panglot, serving, wait_until
 
 COMPOSED = Path(__file__).parent / "composed"
 ADMIN = "an-admin-token-of-some-length-0123456789"
@@ -77,6 +80,25 @@ def test_with_several_fronts_too(folder: Path) -> None:
     ended = panglot("serve", "--models", str(folder), "--port", "0", "--fronts", "2")
     assert (ended.returncode, "must be FP32, and is INT64" in ended.stderr) == (3, True), ended.stderr
     assert f"{folder / 'pipeline' / 'config.pbtxt'}:" in ended.stderr
+
+
+def test_a_front_that_comes_back_serves_an_ensemble_that_no_longer_fits(folder: Path) -> None:
+    """The others serve it: a successor that refused it would be started, and end, again and again."""
+    flags = ("--fronts", "2", "--admin")
+    with serving(all_of(folder), *flags, ready=False, env={"PANGLOT_ADMIN_TOKEN": ADMIN}) as server:
+        server.wait_ready()
+        server.client.headers["authorization"] = f"Bearer {ADMIN}"
+        replace(
+            folder / "words" / "1" / "model.py",
+            '"SCORES", "data_type": "TYPE_FP32"',
+            '"SCORES", "data_type": "TYPE_INT64"',
+        )
+        assert server.client.post("/v2/repository/models/words/load").status_code == 200
+        before = pids(server)
+        os.kill(before[1], signal.SIGKILL)
+        wait_until(lambda: pids(server).get(1, before[1]) != before[1], 60)
+        server.wait_log(r"pipeline does not fit the models that it calls: .*must be INT64, and is FP32")
+        assert server.client.get("/v2/models/pipeline/ready").status_code == 200
 
 
 def test_with_partial_the_others_are_served(folder: Path) -> None:

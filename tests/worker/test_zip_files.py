@@ -95,3 +95,15 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
         (tmp_path / "b.zip").write_bytes(content)
         with pytest.raises(zip_files.BadArchive):
             zip_files.unpack(str(tmp_path / "b.zip"), str(tmp_path / f"out{number}"), LARGE)
+
+
+def test_a_damaged_entry_of_any_compression_is_refused(tmp_path: Path) -> None:
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        archive = tmp_path / f"{method}.zip"
+        with zipfile.ZipFile(archive, "w", method) as opened:
+            opened.writestr("a", bytes(range(256)) * 100)
+        whole = bytearray(archive.read_bytes())
+        whole[45:60] = b"\xff" * 15
+        archive.write_bytes(whole)
+        with pytest.raises((zip_files.BadArchive, OSError)):
+            zip_files.unpack(str(archive), str(tmp_path / str(method)), LARGE)

@@ -31,6 +31,12 @@ from typing import IO, NamedTuple, Protocol
 from panglot.errors import StartError
 from panglot.terminal.text import brief
 
+try:
+    from lzma import LZMAError
+except ImportError:
+    # A CPython that was built without it refuses such an entry.
+    LZMAError = zipfile.BadZipFile  # type: ignore[misc, assignment]
+
 UNPACK_IT = "unpack it yourself, and name the folder"
 
 PIECE = 1 << 20
@@ -49,7 +55,7 @@ LATEST = 1 << 33
 
 _DAMAGED = (
     tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, struct.error, EOFError, RuntimeError,
-    ValueError, LookupError, ArithmeticError,
+    LZMAError, ValueError, LookupError, ArithmeticError,
 )  # fmt: skip
 
 

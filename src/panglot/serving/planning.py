@@ -57,6 +57,9 @@ class ServingPlan:
     """Whether the first of several fronts has all workers of models that call others. It must know all who call models
     whose workers remember earlier calls. Decided at the start: all fronts must agree, whenever each was started."""
 
+    joins: bool = False
+    """Whether other fronts serve these models already. Then a front serves them too, whatever no longer fits."""
+
     @property
     def folder(self) -> ModelFolder | None:
         """The folder whose models are loaded and unloaded while the server serves, if there is one."""

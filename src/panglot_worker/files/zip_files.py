@@ -11,6 +11,12 @@ import zipfile
 import zlib
 from typing import Any, List, Set
 
+try:
+    from lzma import LZMAError
+except ImportError:
+    # A CPython that was built without it refuses such an entry.
+    LZMAError = zipfile.BadZipFile  # type: ignore[misc, assignment]
+
 PIECE = 1 << 20
 MOST_FILES = 100_000
 """Files and folders."""
@@ -21,7 +27,8 @@ LARGEST_DIRECTORY = 32 << 20
 RATIO, ALWAYS = 100, 1 << 30
 """Unpacked bytes for each byte of the archive, and the bytes that are allowed whatever the ratio."""
 DAMAGED = (
-    zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, LookupError, ArithmeticError,
+    zipfile.BadZipFile, zlib.error, LZMAError, struct.error, EOFError, RuntimeError, ValueError, LookupError,
+    ArithmeticError,
 )  # fmt: skip
 
 

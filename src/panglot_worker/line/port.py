@@ -234,9 +234,10 @@ class Port:
                 finally:
                     self._is_sending = False
                 # A handler that runs before this line leaves its frame to us, and one that runs after it sends.
-                if not self._sent_within:
+                try:
+                    buffers = self._sent_within.popleft()
+                except IndexError:
                     return
-                buffers = self._sent_within.popleft()
 
     def _write(self, buffers: Sequence[wire.Buffer]) -> None:
         if len(buffers) == 1:

@@ -178,7 +178,8 @@ def join(package: Package, models: Sequence[tuple[str, str, Package]]) -> Packag
 def check_loaded(package: Package, models: Sequence[tuple[str, str, Package, TensorDescription | None]]) -> None:
     """Check the steps by what the models say of themselves, where their configuration says nothing. Raises StartError.
 
-    Only what would fail each request is refused: models take some inputs in other forms than they describe.
+    Inputs that a model takes in another form than it describes are no mismatch. The ensemble's own outputs must have
+    the types and shapes that its configuration promises to clients, as in Triton.
     """
     path = package.script
     served = {(name, version): ServedModel(name, version, other, loaded) for name, version, other, loaded in models}

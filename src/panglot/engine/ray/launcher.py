@@ -159,12 +159,13 @@ class NodeLauncher(Launcher):
         return {str(root): path, str(above): str(Path(path).parents[len(title.parts) - 1])}
 
     def _about(self, worker: Worker) -> dict[str, Any]:
-        """As for other workers, without what only this machine has: the files of uploads, and the decoder of video."""
+        """As for other workers, without what only this machine has: folders of files, and the decoder of video."""
         about = super()._about(worker)
         settings = about["settings"]
         video = {**settings["video"], "python": ""}
         sent = self.settings.ray_files != needs.SHARED
-        return {**about, "settings": {**settings, "video": video, "videos_in_bodies": True, "sent": sent}}
+        settings = {**settings, "video": video, "videos_in_bodies": True, "sent": sent}
+        return {**about, "settings": settings, "input_folder": ""}
 
     async def _installed(self, worker: NodeWorker, placement: Placement, launch: dict[str, Any]) -> str:
         """The interpreter on the node that has what the package asks for. Raises OSError."""
@@ -181,6 +182,7 @@ class NodeLauncher(Launcher):
     def clean_up(self, worker: Worker) -> None:
         """Take a dead worker from its placement; the placement stays reserved for its successor for a while."""
         assert isinstance(worker, NodeWorker)
+        self.scratch.remove(self._folder(worker))
         if worker.failure is not None:
             failure = there(worker.failure, worker.folders)
             worker.failure = {**failure, "traceback": worker.at_home(str(failure.get("traceback", "")))}

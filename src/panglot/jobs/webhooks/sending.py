@@ -31,6 +31,8 @@ TIMEOUT = 15.0
 AT_ONCE, AT_ONCE_OF_HOST = 16, 4
 LONGEST_ANSWER = 65536
 MOST_DUE = 100
+LOOK_AGAIN = 0.2
+"""Seconds between two looks while a receiver hangs."""
 """Events that are read at once."""
 GONE = "410"
 REMOVED = "the job was removed"
@@ -102,20 +104,34 @@ class WebhookSender:
         self._sending: set[int] = set()
         self._hosts: Counter[str] = Counter()
         self._looking = False
+        self._looked = 0.0
+        self._later: asyncio.TimerHandle | None = None
+        """The next look, where the last one was a moment ago."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._tls: ssl.SSLContext | None = None
 
     def look(self) -> None:
         """Send the events that are due, unless the store is being asked for them."""
-        if self._looking or not self.board.is_used or len(self._sending) >= AT_ONCE:
+        if self._looking or self._later is not None or not self.board.is_used or len(self._sending) >= AT_ONCE:
             return
-        self._looking = True
         # Without the hosts that take no more: else the oldest events are all theirs, and nobody else is told.
         busy = [host for host, count in self._hosts.items() if count >= AT_ONCE_OF_HOST]
+        # The store passes over all events of these hosts each time, while submits wait for it.
+        loop = asyncio.get_running_loop()
+        if busy and loop.time() < self._looked + LOOK_AGAIN:
+            self._later = loop.call_at(self._looked + LOOK_AGAIN, self._look_later)
+            return
+        self._looking, self._looked = True, loop.time()
         query = self.board.store.now(), MOST_DUE, tuple(self._sending), tuple(busy)
         self.board.store.read("due_webhooks", *query, then=self._due)
 
+    def _look_later(self) -> None:
+        self._later = None
+        self.look()
+
     def close(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
         for task in self._tasks:
             task.cancel()
 

@@ -57,7 +57,7 @@ def plan_of_now(plan: ServingPlan, catalog: Catalog) -> ServingPlan:
     # Once a front has loaded all models, another front serves the same or does not start: it drops no model by itself.
     partial = plan.settings.partial and not catalog.is_loaded
     settings = dataclasses.replace(plan.settings, partial=partial)
-    return dataclasses.replace(plan, settings=settings, models=tuple(models))
+    return dataclasses.replace(plan, settings=settings, models=tuple(models), joins=catalog.is_loaded)
 
 
 def _planned(planner: Planner | None, name: str, version: str) -> ModelPlan:

@@ -248,7 +248,7 @@ class ModelHost:
             for load in loads:
                 load.cancel()
         for model in list(self.models):
-            await self._or_drop(model, graphs.check(model, self.models))
+            await self._or_drop(model, graphs.check(model, self.models, joins=self.plan.joins))
 
     async def _or_drop(self, model: Model, work: Awaitable[None]) -> None:
         """Await a part of the loading of a model; with `partial` the others are served without it. Raises LoadError."""

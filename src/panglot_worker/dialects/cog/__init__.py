@@ -63,9 +63,11 @@ class Cog(Dialect):
             self.server = CONCURRENT
             self.slots = self.predictor.concurrency or int(self.package.options.get("concurrency") or 1)
             infer = self._infer_awaited
-        routes = {FILES: Stages(decode=self._file, infer=client_files.shown, encode=self._as_json)}
-        if self.predictor.has_healthcheck:
-            routes[HEALTH] = Stages(decode=_nothing, infer=self._health, encode=self._healthy)
+        # Also without a check of its own: during a reload the front may know that of another worker.
+        routes = {
+            FILES: Stages(decode=self._file, infer=client_files.shown, encode=self._as_json),
+            HEALTH: Stages(decode=_nothing, infer=self._health, encode=self._healthy),
+        }
         return Stages(decode=self.decode, infer=infer, encode=self.encode, by_route=routes)
 
     def _load_trainer(self) -> None:

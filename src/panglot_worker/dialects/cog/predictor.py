@@ -143,7 +143,9 @@ class Predictor:
         return callable(getattr(self.instance, "healthcheck", None))
 
     async def check_health(self) -> Any:
-        """True, False, or the text of what the script's own check raised."""
+        """True, False, or the text of what the script's own check raised. True where there is none."""
+        if not self.has_healthcheck:
+            return True
         try:
             value = self.instance.healthcheck()
             return bool(await value if inspect.isawaitable(value) else value)
