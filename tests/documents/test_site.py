@@ -55,10 +55,14 @@ def test_every_page_leads_to_the_other_language(site: Path) -> None:
             twin = (page.parent / switch[1]).resolve()
             assert twin.is_file(), f"{page} leads to {switch[1]}"
             assert twin.is_relative_to(site / "zh") == (here == "en")
+            inside = page.relative_to(site)
+            own = site / inside.relative_to("zh") if here == "zh" else site / "zh" / inside
+            assert twin == own or not own.exists()
 
 
 def test_every_page_says_of_what_kind_it_is(site: Path) -> None:
-    unmarked = {"index.html", "zh/index.html", "404.html", "contributing.html", "security.html", "changelog.html"}
+    unmarked = {"index.html", "contributing.html", "security.html", "changelog.html", "404.html"}
+    unmarked |= {f"zh/{name}" for name in unmarked}
     pages = [page for page in site.rglob("*.html") if str(page.relative_to(site)) not in unmarked]
     assert not [page for page in pages if '<p class="kind">' not in page.read_text()]
 

@@ -10,7 +10,9 @@ from support.translations import Translation, fingerprint, translations
 
 WHOLE_FOLDERS = ("coming-from", "dialects")
 WANTED = {
+    "CONTRIBUTING.md",
     "README.md",
+    "SECURITY.md",
     "docs/architecture.md",
     "docs/compared.md",
     "docs/faq.md",
