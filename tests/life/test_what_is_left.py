@@ -102,16 +102,22 @@ def logs(plain: list[str]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "told", "printed"),
+    ("code", "error", "is_ours"),
     [
-        ("table[1]", "KeyError: 1", True, True),
-        ("raise KeyError(1)", "KeyError: 1", False, True),
-        ("raise WrongResults(3)", "WrongResults: 3 for 4 items", False, True),
-        ("return self.predict(item)", "TypeError: predict() takes 0 arguments", False, True),
-        ("pickle.load(file)", "AttributeError: Can't get attribute 'Net'", False, True),
-        ("bytes(size)", "MemoryError", False, False),
+        ("table[1]", "KeyError: 1", True),
+        ("raise KeyError(1)", "KeyError: 1", False),
+        ("raise WrongResults(3)", "WrongResults: 3 for 4 items", False),
+        ("return self.predict(item)", "TypeError: predict() takes 0 arguments", False),
+        ("pickle.load(file)", "AttributeError: Can't get attribute 'Net'", False),
+        ("bytes(size)", "MemoryError", False),
     ],
 )
-def test_what_a_worker_refuses_is_no_fault_of_ours(code: str, error: str, told: bool, printed: bool) -> None:
+def test_what_a_worker_refuses_is_no_fault_of_ours(code: str, error: str, is_ours: bool) -> None:
     for form, lines in logs(traceback(WORKER, code=code, error=error)).items():
-        assert bool([*well.own_tracebacks(lines)]) is (told if "told" in form else printed), form
+        assert bool([*well.own_tracebacks(lines)]) is is_ours, form
+
+
+def test_what_stands_for_a_platforms_library_fails_as_that_does() -> None:
+    library = WORKER.replace(WORKER.partition("/panglot_worker/")[2], "dialects/acme/platform/always/acme/handler.py")
+    for lines in logs(traceback(WORKER, library)).values():
+        assert not [*well.own_tracebacks(lines)]

@@ -28,7 +28,9 @@ FRAME = re.compile(r'File "([^"]+)", line')
 JSON_LINE = re.compile(r'^\{"time": .*?"message": "(?P<message>(?:[^"\\]|\\.)*)"(?P<rest>.*)\}$')
 SPOKEN = re.compile(r"^\S+ (?P<speaker>\S+/\d+) \| ")
 """Before each line that a worker prints."""
-FRONT, WORKER = re.compile(r"/src/panglot/"), re.compile(r"/src/panglot_worker/")
+FRONT = re.compile(r"/src/panglot/")
+WORKER = re.compile(r"/src/panglot_worker/(?!dialects/\w+/(?:platform|containers)/)")
+"""The worker's own code. What stands for a platform's library fails as that does, for the requests that scripts get."""
 PYTHONS = re.compile(r"/lib/python3\.\d+/(?!(?:site|dist)-packages/)|^<frozen |^<string>$")
 """The standard library of any CPython, and the words by which a worker is started."""
 RAISED = re.compile(r"^\s*raise ", re.MULTILINE)
@@ -37,7 +39,6 @@ BLUNDER = re.compile(
     re.MULTILINE,
 )
 """Errors of our own code, where neither a file of the package nor the call of a script can be at fault."""
-NO_FAULT = re.compile(r"^\s*(MemoryError|KeyboardInterrupt|(\S+\.)?(Interrupted|CancelationException))", re.MULTILINE)
 
 
 class Left(enum.Flag):
@@ -131,8 +132,7 @@ def own_tracebacks(lines: list[str]) -> Iterator[str]:
     """The tracebacks of a log that end in a file of ours.
 
     Where that file is the worker's, a script may have called it with something that it refuses: then a script is in the
-    traceback. Without one the worker may refuse what a script has returned: then it raises the error itself. An error
-    that nobody caught is ours in any case, unless the process had no memory left.
+    traceback. Without one the worker may refuse what a script has returned: then it raises the error itself.
     """
     for number, line in enumerate(lines):
         if BEGIN not in line:
@@ -145,7 +145,7 @@ def own_tracebacks(lines: list[str]) -> Iterator[str]:
         if not files or (uncaught and block.splitlines()[-1].startswith(" ")):
             continue
         end = block[frames[-1].end() :]
-        blunder = (uncaught and not NO_FAULT.search(end)) or (BLUNDER.search(end) and not RAISED.search(end))
+        blunder = BLUNDER.search(end) and not RAISED.search(end)
         is_workers = WORKER.search(files[-1]) and all(WORKER.search(file) or PYTHONS.search(file) for file in files)
         if FRONT.search(files[-1]) or (is_workers and blunder):
             yield block
