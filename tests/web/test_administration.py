@@ -129,7 +129,7 @@ def test_models_share_a_port_for_administration(atlas: Callable[..., Path]) -> N
     beside = first.parents[1] / "late"
     late.rename(beside)
     with serving(all_of(first.parent), "--default", "first", "--admin", env=environment(first)) as running:
-        url = running.wait_log(r"listening on (http://\S+) too, for")[1]
+        url = running.wait_log(r"listening on (http://\S+) too")[1]
         with httpx.Client(base_url=url, headers=AS_CLIENT, timeout=30) as client:
             assert [model["name"] for model in client.get("/registry").json()["models"]] == ["first", "second"]
             assert client.post("/predictions/second").json()["model"] == "second"
