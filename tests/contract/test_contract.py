@@ -22,6 +22,7 @@ from contract.table import JSON, PLATFORMS, RETRY
 from panglot import dialects
 from support.server import Server, serving, wait_until
 from support.traffic import AT_ONCE, Gate
+from support.two_fronts import FRONTS
 from support.wire import Wire
 
 WAYS: dict[str, Way] = {"processes": serving}
@@ -291,7 +292,11 @@ def is_drained(desk: Desk, gate: Gate) -> None:
             wire.send(text[:4])
         running = desk.occupy(gate)
         desk.server.process.send_signal(signal.SIGTERM)
-        desk.server.wait_log(f"stopping; {len(wires) + 1} request")
+        # Of several fronts, one may not have read the first bytes of a connection that it has just got. It answers all
+        # the same, for an idle connection is closed after a second.
+        found = desk.server.wait_log(r"stopping; (\d+) requests? to finish")
+        begun = len(wires) + 1
+        assert int(found[1]) in (range(1, begun + 1) if FRONTS else (begun,))
         for wire, text, _ in wires:
             wire.send(text[4:])
         wait_until(lambda: is_closed(desk.server))
