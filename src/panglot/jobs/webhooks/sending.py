@@ -31,9 +31,9 @@ TIMEOUT = 15.0
 AT_ONCE, AT_ONCE_OF_HOST = 16, 4
 LONGEST_ANSWER = 65536
 MOST_DUE = 100
+"""Events that are read at once."""
 LOOK_AGAIN = 0.2
 """Seconds between two looks while a receiver hangs."""
-"""Events that are read at once."""
 GONE = "410"
 REMOVED = "the job was removed"
 MAKE_SECRET = "python3 -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""  # noqa: S105  a command
