@@ -126,14 +126,15 @@ def test_streams(inside: RayCluster, server: Server) -> None:
     """As events and as lines, while they are made; a client that leaves ends them on the node."""
     over = "the stream is over"
     wanted = [{"number": number} for number in range(3)]
-    lines = post(server, "stream", {"count": 3}).text.split("\n\n")
-    assert [json.loads(line.removeprefix("data: ")) for line in lines if line] == wanted
-    lines = post(server, "stream", {"count": 3}, accept="application/x-ndjson").text.splitlines()
-    assert [json.loads(line) for line in lines] == wanted
+    events = post(server, "stream", {"count": 3}).text.split("\n\n")
+    assert [json.loads(event.removeprefix("data: ")) for event in events if event] == wanted
+    told = post(server, "stream", {"count": 3}, accept="application/x-ndjson").text.splitlines()
+    assert [json.loads(line) for line in told] == wanted
     wait_until(lambda: server.log.count(over) == 2)
     asked = server.client.stream("POST", "/models/stream/predict", json={"count": 100_000, "pause": 0.01})
     with asked as answer:
-        next(answer.iter_lines())
+        lines = answer.iter_lines()  # it has to be kept: the answer is closed with its iterator
+        next(lines)
         assert server.log.count(over) == 2
     wait_until(lambda: server.log.count(over) == 3)
 
