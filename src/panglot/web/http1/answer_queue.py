@@ -148,7 +148,8 @@ class AnswerQueue:
         elif connection.input_ended:
             connection.close_after_writing()
         else:
-            connection.flow.resume_reading()
+            if connection.flow.read_paused:
+                connection.flow.resume_reading()
             connection.reader.answered()
 
     def _begin_waiting(self) -> None:

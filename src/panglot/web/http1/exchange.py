@@ -229,10 +229,11 @@ class Exchange(Call):
         extra: bytes = b"",
     ) -> None:
         total = int((monotonic() - self.began) * 1e6)
+        beginnings = self.front.beginnings
         # Decided once: draining may begin at any time, and the header must say what the connection then does.
         close = b"" if self._may_stay() else b"connection: close\r\n"
         lines = b"".join((
-            beginning(self.front.beginnings, status, head),
+            beginnings.get((status, head)) or beginning(beginnings, status, head),
             b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
             timing(self.queued_us, times, total, self.trail),
             self.front.date,
