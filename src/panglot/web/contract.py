@@ -103,7 +103,8 @@ class InferRoute:
     lane: str = ""
     """Requests to routes of the same lane may share a batch."""
     spooled: bool = False
-    """Whether its body goes to a file, within the limits of videos; the script is given that file's path."""
+    """Whether its body goes to a file, within the limits of videos; the script is given that file's path. A job of the
+    route has its body in memory instead, within the limits of bodies: its head names the job."""
     without_body: bool = False
     """Whether it takes no body."""
     endless: bool = False

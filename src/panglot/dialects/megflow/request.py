@@ -1,4 +1,4 @@
-"""MegFlow's server nodes take a body as it is: a picture under a name in the path, or bytes."""
+"""MegFlow's server nodes take a body as it is: a picture under a name in the path, a video, or bytes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from panglot.errors import StartError
 from panglot.inputs.base import OCTETS, About, ClientRequest, Given, Json, Nothing, Whole, media_type
 
 HOW_TO = "put an image into the folder of the graph"
+UPLOAD = "/analyze_video"
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
     """Make the request that sends one input to a graph: bytes as they are, pictures with their media type."""
     if about.path.endswith("/bytes"):
         return ClientRequest(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
-    if about.path.endswith("/start/any"):
-        raise StartError("a graph for videos takes a name, not a body", fix="POST /start/VIDEO, then GET /events/0")
+    if about.path.endswith(("/start/any", UPLOAD)):
+        if given.file is None:
+            raise StartError("a graph for videos takes no JSON", fix="name a video file, or POST /start/VIDEO")
+        return ClientRequest(about.path.removesuffix("/start/any").removesuffix(UPLOAD) + UPLOAD, Whole(given.file))
     if given.file is None:
         raise StartError("the graph takes images, not JSON", fix="name an image file")
     path = about.path.removesuffix("any") + quote(given.file.stem)
@@ -34,4 +37,4 @@ def example(about: About, folder: Path) -> ClientRequest | None:
     if shown["may_be_named"]:
         return ClientRequest("/start/" + quote(name or "video.mp4", safe=""), Nothing())
     file = Path(os.path.relpath(folder / name)) if name else Path("video.mp4")
-    return ClientRequest("/analyze_video", Whole(file), streams=True)
+    return ClientRequest(UPLOAD, Whole(file), streams=True)

@@ -31,13 +31,13 @@ def check_old_version(version: str, head: RequestHead) -> int:
 
 def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> None:
     """Refuse a request to the script by its head alone, or count it for its key. Raises RequestRefused."""
-    route, quota, length = exchange.route, exchange.quota, head.content_length
+    quota, length = exchange.quota, head.content_length
     if head.given_timeout and not MILLISECONDS.fullmatch(head.given_timeout):
         raise RequestRefused(BAD_TIMEOUT, "timeout")
     # Before the sizes: a client without a token does not learn how much memory is free.
     if lacks_token(front, head, method, exchange):
         _admit_known(front, head, method, exchange)
-    if route.spooled:
+    if exchange.goes_to_file:
         check_spooled(exchange, length)
     elif length > quota.largest_body:
         raise RequestRefused(too_large(quota.largest_body), "body")

@@ -82,6 +82,11 @@ class Exchange(Call):
         self.counted_for: KeyHolder | None = None
         """The same until `release`: so long the key counts this among its open requests."""
 
+    @property
+    def goes_to_file(self) -> bool:
+        """Whether the body is written to a file, so that the worker gets the path of it."""
+        return self.route.spooled
+
     def count_for(self, holder: KeyHolder) -> None:
         """Count this for the key of its client, until its body is released; its answer tells the limits of the key."""
         self.holder = self.counted_for = holder

@@ -45,7 +45,8 @@ def preferred_exchange(
     route, preference = destination.route, asking.preference(head.prefer)
     always = route.job is not None and route.job.always
     exchange: Exchange
-    if route.spooled or route.endless or not (always or preference.respond_async):
+    stores_none = route.spooled and connection.front.jobs is None
+    if route.endless or stores_none or not (always or preference.respond_async):
         exchange = Exchange(connection, connection.front, destination, began)
     else:
         exchange = JobExchange(connection, destination, began, head, preference)
@@ -82,6 +83,11 @@ class JobExchange(Exchange):
         """The run of a job that is not stored, while this waits for its answer."""
         self._timer: asyncio.TimerHandle | None = None
         """Fires when the client waits no longer; None once it has."""
+
+    @property
+    def goes_to_file(self) -> bool:
+        # The store of jobs has files of its own. So a video that becomes a job is a body like any other.
+        return False
 
     def begin(self, submit: Callable[[Exchange], None]) -> None:
         """Read the fields of the body that the route's contract names, then store the job, or submit a call."""

@@ -361,7 +361,7 @@ class RequestReader:
 
     def _choose_memory(self, exchange: Exchange, length: int) -> None:
         """Choose where the body goes: to a file, into shared memory if it is known to be large, else into pieces."""
-        if exchange.route.spooled:
+        if exchange.goes_to_file:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_space = self.connection.flow.resume_reading
             self.reads_to = self.front.quota.for_pieces

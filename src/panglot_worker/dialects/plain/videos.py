@@ -10,7 +10,7 @@ from panglot_worker.errors import ScriptError
 from panglot_worker.video import interpreter
 from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling
 from panglot_worker.video.limits import limits_of, rules_for_clients
-from panglot_worker.video.uploads import uploaded
+from panglot_worker.video.uploads import is_in_body, uploaded
 
 ROUTE = b"/analyze_video"
 STATUSES = {"too_long": 413, "too_large": 413}
@@ -28,6 +28,8 @@ class Video(NamedTuple):
     """An uploaded video, instead of a decoded body."""
 
     body: bytes
+    """The video itself, or the path of its file."""
+    is_in_body: bool
     sampling: Sampling
 
 
@@ -39,7 +41,7 @@ def with_videos(stages: Stages, predict_frame: Callable[[Any], Any], settings: D
     """The stages of a script, changed so that they take videos too."""
 
     def decode(request: Request) -> Any:
-        return video_of(request) if request.head.route == ROUTE else stages.decode(request)
+        return video_of(request, settings) if request.head.route == ROUTE else stages.decode(request)
 
     def infer(value: Any) -> Any:
         return results(value, predict_frame, settings) if isinstance(value, Video) else stages.infer(value)
@@ -67,8 +69,8 @@ def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callab
     return lambda value: value if isinstance(value, kind) else stage(value)
 
 
-def video_of(request: Request) -> Video:
-    """The video a request is about: its body is it, or names its file. Raises VideoError for a senseless query."""
+def video_of(request: Request, settings: Dict[str, Any]) -> Video:
+    """The video a request is about. Raises VideoError for a senseless query."""
     query = dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1")))
     try:
         sampling = Sampling(int(query.pop("every", 1)), float(query.pop("fps", 0)))
@@ -76,12 +78,12 @@ def video_of(request: Request) -> Video:
         raise VideoError(400, "fps must be a number, and every a whole number") from None
     if query or not (sampling.every >= 1 and 0 <= sampling.fps <= 1000):
         raise VideoError(400, "there are fps, above 0 and at most 1000, and every, 1 or more")
-    return Video(bytes(request.body), sampling)
+    return Video(bytes(request.body), is_in_body(request.head, settings), sampling)
 
 
 def results(video: Video, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Iterator[FrameResult]:
     """One result for each frame. Raises VideoError, and what the script raises."""
-    source = uploaded(video.body, settings)
+    source = uploaded(video.body, video.is_in_body)
     decoder = DecoderProcess(source, video.sampling, limits_of(settings), rules_for_clients(settings))
     try:
         while True:

@@ -25,7 +25,7 @@ from panglot_worker.video.ledger import Progress
 from panglot_worker.video.limits import limits_of, rules_for_clients
 from panglot_worker.video.playback import BLOCK, FAILED, OLDEST, STOPPED, PlaybackOptions
 from panglot_worker.video.sources import shown
-from panglot_worker.video.uploads import SHOWN, uploaded
+from panglot_worker.video.uploads import SHOWN, is_in_body, uploaded
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
@@ -182,7 +182,7 @@ class VideoServer(ServerNode):
     def _analyze(self, request: Request, rest: str) -> None:
         """Analyse the video in a request's body; its results are the answer."""
         options = self._options(request)
-        stream = self._begin(uploaded(request.body, self.settings), options)
+        stream = self._begin(uploaded(request.body, is_in_body(request.head, self.settings)), options)
         request.body = b""
         threading.Thread(target=self._say_results, args=(request, stream), daemon=True).start()
 
