@@ -5,9 +5,11 @@ The old one's answers are the aim. A case that differs names the row of docs/dia
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -257,20 +259,40 @@ def own_unions() -> Iterator[Server]:
 @pytest.mark.document("cog.15", "cog.20")
 @pytest.mark.parametrize("prompt", ["a bc def", "a raise"])
 def test_the_events_of_a_prediction_are_those_of_the_new_server(tmp_path: Path, prompt: str) -> None:
-    folder = tmp_path / "cog_told"
-    shutil.copytree(PACKAGES / "cog_told", folder)
     with serving("cog_told", "--workers", "1") as own:
         document = own.client.get("/openapi.json").json()
         ours = events(own.url, prompt)
         own.wait_log("no more words") if "raise" in prompt else None
-    # The original knows from the document of `cog build` that the method streams.
-    document["paths"]["/predictions"]["post"]["x-cog-streaming"] = True
-    (folder / ".cog").mkdir()
-    (folder / ".cog" / "openapi_schema.json").write_text(json.dumps(document))
-    with running(new_python(), folder, COG_PREDICT_TYPE_STUB="run.py:Runner") as original:
-        ready(original)
+    with streaming(tmp_path, "cog_told", document) as original:
         theirs = events(original.url, prompt)
     assert ours == theirs
+
+
+@contextlib.contextmanager
+def streaming(folder: Path, package: str, document: dict[str, Any]) -> Iterator[Original]:
+    """The new server. It knows from the document of `cog build` that the method streams."""
+    copy = folder / package
+    shutil.copytree(PACKAGES / package, copy)
+    document["paths"]["/predictions"]["post"]["x-cog-streaming"] = True
+    (copy / ".cog").mkdir()
+    (copy / ".cog" / "openapi_schema.json").write_text(json.dumps(document))
+    with running(new_python(), copy, COG_PREDICT_TYPE_STUB="run.py:Runner") as original:
+        ready(original)
+        yield original
+
+
+@pytest.mark.document("cog.15")
+def test_a_silent_stream_has_a_comment_each_15_seconds(tmp_path: Path) -> None:
+    def asked(url: str) -> list[str]:
+        body, headers = {"input": {"prompt": "a", "pause": 17}}, {"accept": "text/event-stream"}
+        answer = httpx.post(f"{url}/predictions", json=body, headers=headers, timeout=60)
+        return [block.partition("\n")[0] for block in answer.text.split("\n\n") if block]
+
+    with serving("cog_stream", "--workers", "1") as own:
+        document = own.client.get("/openapi.json").json()
+        with streaming(tmp_path, "cog_stream", document) as original, ThreadPoolExecutor() as threads:
+            theirs, ours = threads.map(asked, (original.url, own.url))
+    assert ours == theirs == ["event: start", ": keep-alive", "event: output", "event: completed"]
 
 
 @pytest.mark.document("cog.20")

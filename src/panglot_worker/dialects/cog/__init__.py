@@ -11,7 +11,7 @@ from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional, Union
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.cog import answers, client_files, schema
-from panglot_worker.dialects.cog.events import Event, LogEvents
+from panglot_worker.dialects.cog.events import Event, KeepAlive, LogEvents
 from panglot_worker.dialects.cog.files import Files
 from panglot_worker.dialects.cog.prediction import Prediction, now
 from panglot_worker.dialects.cog.predictor import Predictor
@@ -268,13 +268,14 @@ class Cog(Dialect):
             yield
             return
         tell = functools.partial(self._send, request)
-        log = LogEvents(tell)
+        log, keep_alive = LogEvents(tell), KeepAlive(functools.partial(self._send_part, request))
         prediction.tell_figures(tell)
         if request.capture is not None:
             request.capture.on_print = log.heard
         try:
             yield
         finally:
+            keep_alive.end()
             # Before the last event: a thread of the script may print at any time.
             if request.capture is not None:
                 request.capture.flush()
@@ -291,7 +292,9 @@ class Cog(Dialect):
 
     def _send(self, request: Request, event: Event) -> None:
         """Send an event while the script works on its next output, behind the first event, which was sent already."""
-        body = self.encode_part(event, EVENTS)
+        self._send_part(request, self.encode_part(event, EVENTS))
+
+    def _send_part(self, request: Request, body: bytes) -> None:
         self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, EVENTS.encode(), body))
 
     def stream_type(self, request: Request) -> str:

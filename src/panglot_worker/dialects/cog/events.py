@@ -1,4 +1,4 @@
-"""The platform's events for the output that a script prints while it makes a prediction."""
+"""What a client that reads events gets while a script works: printed lines, and signs that the server is there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any, Callable, Dict, Tuple
 
 Event = Tuple[str, Any]
 """The name of an event, and what it tells."""
+COMMENT = b": keep-alive\n\n"
+EVERY = 15.0
+"""Seconds between two comments."""
 
 
 class LogEvents:
@@ -38,3 +41,26 @@ class LogEvents:
             self._ended = True
             for source, text in self._begun.items():
                 self._tell(("log", {"source": source, "data": text}))
+
+
+class KeepAlive:
+    """Sends a comment every few seconds from a thread of its own, so that no proxy takes a silent stream for dead."""
+
+    def __init__(self, send: Callable[[bytes], None], seconds: float = EVERY) -> None:
+        self._send = send
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, name="keep-alive", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._seconds):
+            with self._lock:
+                # Looked at once more: nothing may follow the end of the answer.
+                if not self._ended.is_set():
+                    self._send(COMMENT)
+
+    def end(self) -> None:
+        """Send nothing more from now on."""
+        with self._lock:
+            self._ended.set()
