@@ -18,6 +18,8 @@ from support.job_store import Opened
 LARGE = bytes(range(256)) * 1000
 LOSE_ROW = "DELETE FROM job WHERE seq = ?"
 LOSE_ANSWER = "DELETE FROM payload WHERE position = ? * 2 + 1"
+LOSE_BODY = "DELETE FROM payload WHERE position = ? * 2"
+LOSE_BOTH = "DELETE FROM payload WHERE position / 2 = ?"
 LOSE_END = "UPDATE job SET state = 1, answer_filed = 0, answer_size = 0, status = NULL WHERE seq = ?"
 
 
@@ -83,6 +85,23 @@ def test_a_job_whose_row_is_lost_runs_only_if_it_may_run_twice(store: Damaged) -
     opened = store.lose(LOSE_ROW, once, often)
     assert [store.state(job) for job in (once, often)] == [INTERRUPTED, QUEUED]
     assert [claimed.job.id for claimed in opened.write("claim", "m", 5)] == [often.id]
+
+
+def test_a_job_whose_body_is_lost_fails_unless_it_is_answered(store: Damaged) -> None:
+    answered, waiting = store.done(), store.opened.submit()[0]
+    opened = store.lose(LOSE_BODY, answered, waiting)
+    assert [store.state(job) for job in (answered, waiting)] == [DONE, FAILED]
+    assert opened.read("get", waiting.id).error["code"] == "body_damaged"
+    assert any(waiting.id in sentence and "its body is lost; it is failed" in sentence for sentence in opened.report)
+    assert opened.read("answer", answered.id).body == b"ok"
+    assert (opened.write("claim", "m", 5), opened.write("requeue", waiting.id, 60.0)) == ([], None)
+
+
+def test_a_job_without_body_and_answer_fails(store: Damaged) -> None:
+    job = store.done()
+    opened = store.lose(LOSE_BOTH, job)
+    assert (store.state(job), opened.read("get", job.id).error["code"]) == (FAILED, "answer_damaged")
+    assert (opened.write("claim", "m", 5), opened.write("requeue", job.id, 60.0)) == ([], None)
 
 
 @pytest.mark.parametrize("loss", [LOSE_ROW, LOSE_END], ids=["row", "end"])

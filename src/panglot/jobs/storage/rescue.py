@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from panglot.jobs.job import DONE, ENDED, FAILED, ID, INTERRUPTED, QUEUED, NewJob, Webhook, fault_text
+from panglot.jobs.job import DAMAGED, DONE, ENDED, FAILED, ID, INTERRUPTED, QUEUED, NewJob, Webhook, fault_text
 from panglot.jobs.storage.folder import ANSWERS, JobFolder
 from panglot.jobs.storage.salvage import Salvaged
 
@@ -68,17 +68,17 @@ class Rescue:
         payloads, stored = self._rows.payloads, set()
         for row in self._rows.jobs.values():
             job = dict(zip(COLUMNS, row, strict=True))
-            if self._save(job):
-                stored.add(job["seq"])
-                yield job
+            self._save(job)
+            stored.add(job["seq"])
+            yield job
         # Jobs with a damaged row too: the line before a whole body has all that is needed.
         for position in [position for position in payloads if not position % 2 and position // 2 not in stored]:
             rebuilt = self._rebuilt(position)
             if rebuilt is not None:
                 yield rebuilt
 
-    def _save(self, job: dict[str, Any]) -> bool:
-        """Whether a job with a whole row can be stored: one that has not ended needs its body."""
+    def _save(self, job: dict[str, Any]) -> None:
+        """Change a job with a whole row into what can be stored: one that has not ended needs its body."""
         seq, name, payloads = job["seq"], job["id"], self._rows.payloads
         stored = payloads.get(seq * 2)
         body = stored.partition(b"\n")[2] if stored is not None else None
@@ -87,28 +87,29 @@ class Rescue:
             # The row is of a time before the end.
             self._end_answered(job)
             self.report.append(f"job {name}: its end is lost; it is failed, and does not run again")
-            return True
+            return
         answered = job["state"] in (DONE, FAILED)
-        if not has_body and not answered:
-            self.report.append(f"job {name}: its body is lost")
-            return False
-        if not answered or not job["answer_size"] or job["answer_filed"]:
-            return True
+        if not answered:
+            if not has_body and job["state"] not in ENDED:
+                self._end(job, FAILED, fault_text("body_damaged", "a damaged database lost the body of the job"))
+                self.report.append(f"job {name}: its body is lost; it is failed")
+            return
+        if not job["answer_size"] or job["answer_filed"]:
+            return
         if is_whole(payloads.get(seq * 2 + 1), job["answer_size"], job["answer_crc"]):
-            return True
-        if not has_body:
-            self.report.append(f"job {name}: its body and its answer are lost")
-            return False
+            return
         payloads.pop(seq * 2 + 1, None)
         job |= NO_ANSWER
-        if job["rerun"]:
+        if not has_body:
+            self._end(job, FAILED, fault_text(DAMAGED, "a damaged database lost the answer and the body of the job"))
+            self.report.append(f"job {name}: its body and its answer are lost; it is failed")
+        elif job["rerun"]:
             job |= {"state": QUEUED, "due": job["expires"], "ended": None, "fault": None}
             self.report.append(f"job {name}: its answer is lost; it runs again")
         else:
             message = "the job was done, and a damaged database lost its answer; the model's jobs may not run twice"
             self._end(job, INTERRUPTED, fault_text("interrupted", message))
             self.report.append(f"job {name}: its answer is lost, and it may not run twice")
-        return True
 
     def _rebuilt(self, position: int) -> dict[str, Any] | None:
         """A job whose row is lost and whose body is whole, by the line that stands before the body."""
