@@ -15,7 +15,7 @@ import json
 import os
 import socket
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from panglot_worker.line import encryption
 from panglot_worker.node.handshake import LONGEST, PATIENCE, as_agent, heard, message, number, proof, receive, tune
@@ -199,21 +199,20 @@ class NodeAgent:
         output = await self.outputs.pop(generation)
         # The worker inherits this description of the socket, with its flags, and reads it blocking.
         os.set_blocking(conn.fileno(), True)
-        run_folder = ""
+        folders: List[str] = []
         try:
-            if launch["links"]:
-                run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
+            folders = self.shelf.make_run(str(launch["run"]), launch["links"], bool(launch["stores_inputs"]))
             launch["retained_file"] = self._retained_file(*launch["retained"])
             # From here on the process owns both connections: it inherits one, and its relay closes the other.
             worker = WorkerProcess(launch, conn, output, self._keys(), self._on_end)
         except OSError as error:
             output.close()
-            self.shelf.remove_run(run_folder)
+            self.shelf.remove_run(folders)
             conn.setblocking(False)
             await self._answer(conn, {"problem": "%s cannot be started there: %s" % (launch["python"], error)})
             conn.close()
             return
-        worker.run_folder = run_folder
+        worker.folders = folders
         self.workers[worker.generation] = worker
         conn.sendall(message({}))
         conn.close()
@@ -231,8 +230,8 @@ class NodeAgent:
     def _on_end(self, worker: WorkerProcess, code: int) -> None:
         self.workers.pop(worker.generation, None)
         self.tell({"is": "exit", "generation": worker.generation, "code": code})
-        if worker.run_folder and self.shelf is not None:
-            self.shelf.remove_run(worker.run_folder)
+        if self.shelf is not None:
+            self.shelf.remove_run(worker.folders)
 
     async def _look_after(self) -> None:
         """Tell the front how much memory each worker uses."""
@@ -264,8 +263,8 @@ class NodeAgent:
         finally:
             for worker in list(self.workers.values()):
                 worker.end()
-                if worker.run_folder and self.shelf is not None:
-                    self.shelf.remove_run(worker.run_folder)
+                if self.shelf is not None:
+                    self.shelf.remove_run(worker.folders)
             # Ray would keep the actor's process.
             os._exit(0)
 

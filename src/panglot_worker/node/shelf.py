@@ -16,7 +16,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from typing import Dict, Iterator, List
+from typing import Dict, Iterable, Iterator, List
 
 from panglot_worker.node.handshake import message, receive_blocking
 from panglot_worker.node.listing import ListedFile, name_of, read
@@ -142,18 +142,25 @@ class Shelf:
             os.rename(folder, making + "-changed")
         os.rename(making, folder)
 
-    def run_folder(self, name: str, links: Dict[str, str]) -> str:
-        """Make a private folder with links in it, for a worker to run in."""
-        folder = os.path.join(self.base, "runs", "%d-%s" % (os.getpid(), name))
-        os.mkdir(folder)
+    def make_run(self, name: str, links: Dict[str, str], stores_inputs: bool) -> List[str]:
+        """Make the private folders of a worker: one with links in it to run in, and one for files of requests.
+
+        Returns those that it has. Raises OSError.
+        """
+        run_folder = os.path.join(self.base, "runs", "%d-%s" % (os.getpid(), name))
+        folders = [run_folder] if links else []
+        folders += [run_folder + "-inputs"] if stores_inputs else []
+        for folder in folders:
+            os.mkdir(folder)
         for inside, target in links.items():
-            link = os.path.join(folder, inside)
+            link = os.path.join(run_folder, inside)
             os.makedirs(os.path.dirname(link), exist_ok=True)
             os.symlink(target, link)
-        return folder
+        return folders
 
-    def remove_run(self, folder: str) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
+    def remove_run(self, folders: Iterable[str]) -> None:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Release all folders."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping, Sequence
 
 from panglot_worker.life import loader
 from panglot_worker.life.output_pipes import OutputPipes
@@ -52,7 +52,8 @@ class WorkerProcess:
         """Start the process, on a thread that lives as long as the agent. Raises OSError."""
         # As long: the parent-death signal comes when the thread ends that has started the process.
         self.generation = int(launch["generation"])
-        self.run_folder = ""
+        self.folders: Sequence[str] = ()
+        """Its own folders on this node, which end with it."""
         self.mark = secrets.token_hex(8)
         self._ended = ended
         life_read, self._life = os.pipe()

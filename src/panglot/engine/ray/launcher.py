@@ -119,8 +119,10 @@ class NodeLauncher(Launcher):
         self.cluster.folders.update(worker.folders)
         run = f"{os.getpid()}-{placement.number}-{worker.generation}"
         about = there(self._about(worker), moved)
-        if package.run_links:
-            about["run_folder"] = f"{placement.about['runs']}/{placement.about['pid']}-{run}"
+        # The agent makes both before it starts the worker.
+        run_folder = f"{placement.about['runs']}/{placement.about['pid']}-{run}"
+        about["run_folder"] = run_folder if package.run_links else ""
+        about["input_folder"] = f"{run_folder}-inputs" if package.stores_inputs else ""
         environment = process.environment(
             package.environment, threads=max(1, int(placement.needs.get("cpu", 1))), device=self._device(placement),
             pixels=self.settings.max_pixels,
@@ -134,6 +136,7 @@ class NodeLauncher(Launcher):
             "environment": there(environment, moved),
             "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
             "run": run,
+            "stores_inputs": package.stores_inputs,
             "retained": (worker.index, package.retained_bytes),
             "native_output": package.captures_native_output,
         }
@@ -165,7 +168,7 @@ class NodeLauncher(Launcher):
         video = {**settings["video"], "python": ""}
         sent = self.settings.ray_files != needs.SHARED
         settings = {**settings, "video": video, "videos_in_bodies": True, "sent": sent}
-        return {**about, "settings": settings, "input_folder": ""}
+        return {**about, "settings": settings}
 
     async def _installed(self, worker: NodeWorker, placement: Placement, launch: dict[str, Any]) -> str:
         """The interpreter on the node that has what the package asks for. Raises OSError."""
