@@ -340,7 +340,8 @@ class LocalEngine:
         for pool in self.pools:
             if not pool.supervisor.first_ready:
                 return Fault(503, "loading", "the model is still loading; try again later", 2)
-            if pool.supervisor.backing_off:
+            # Asked first: nearly always there are some, and this is asked for every request.
+            if not pool.workers and pool.supervisor.backing_off:
                 self.metrics.dropped["back_off"] += 1
                 return pool.supervisor.hindrance()
         return None

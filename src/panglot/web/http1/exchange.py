@@ -236,7 +236,7 @@ class Exchange(Call):
         total = int((monotonic() - self.began) * 1e6)
         beginnings = self.front.beginnings
         # Decided once: draining may begin at any time, and the header must say what the connection then does.
-        close = b"" if self._may_stay() else b"connection: close\r\n"
+        close = b"" if self.keep_alive and not self.front.draining else self._closing_line()
         lines = b"".join((
             beginnings.get((status, head)) or beginning(beginnings, status, head),
             b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
@@ -272,10 +272,10 @@ class Exchange(Call):
         for start in range(0, len(view), TLS_PIECE):
             transport.write(view[start : start + TLS_PIECE])
 
-    def _may_stay(self) -> bool:
-        if self.front.draining:
-            self.keep_alive = False
-        return self.keep_alive
+    def _closing_line(self) -> bytes:
+        """Close the connection after this answer, and say so."""
+        self.keep_alive = False
+        return b"connection: close\r\n"
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
         front, route, model, metrics = self.front, self.route, self.model.name, self.model.metrics
@@ -343,7 +343,7 @@ class Exchange(Call):
             self.lines,
             stream_errors.APPLIED if self.error_form else b"",
             b"transfer-encoding: chunked\r\n" if self.minor else b"",
-            b"" if self._may_stay() else b"connection: close\r\n",
+            b"" if self.keep_alive and not self.front.draining else self._closing_line(),
             b"\r\n",
         )
         self.connection.transport.write(b"".join(lines))
