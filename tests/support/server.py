@@ -45,7 +45,7 @@ class Server:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
         if command == "serve":
-            flags = (*flags, *further_fronts(flags, environment))
+            flags = (*further_fronts(flags, environment), *flags)
         self._has_fronts = says_fronts(flags, environment)
         self.token = token_of(flags, environment)
         self._clients: list[httpx.Client] = []
@@ -55,8 +55,9 @@ class Server:
         self.log_is_read = threading.Event()
         """Cleared, nobody reads the log: as when it goes to a pager."""
         self.log_is_read.set()
+        self._command = [python, "-m", "panglot", command, str(path), "--port", "0", *flags]
         self.process = subprocess.Popen(
-            [*before, python, "-m", "panglot", command, str(path), "--port", "0", *flags],
+            [*before, *self._command],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
@@ -189,7 +190,7 @@ class Server:
         """
         if not self._has_fronts:
             return []
-        command = self.process.args
+        command = self._command
         own = [child for child in self._children(self.process.pid) if _command(child) == command]
         return sorted(own, key=started)
 

@@ -437,7 +437,8 @@ class LocalEngine:
         ]
 
     def sizes(self) -> list[dict[str, Any]]:
-        return gauges.sizes(self.pools)
+        # A front whose model has its workers elsewhere has none to tell of.
+        return gauges.sizes(self.pools) if self.context.share.has_workers else []
 
     def workers(self) -> list[dict[str, Any]]:
         """One entry for each worker, for the page and /status."""

@@ -14,7 +14,7 @@ from panglot.jobs.webhooks.sending import SIGN, UNSIGNED
 from panglot.machine import devices
 from panglot.serving.forgetting import forget_tokens
 from panglot.serving.models import host as model_host
-from panglot.serving.models.ports import distinct
+from panglot.serving.models.ports import distinct, purpose
 from panglot.serving.planning import ServingPlan, sleep_warnings
 from panglot.web import listeners
 from panglot.web.access import tokens as access
@@ -30,6 +30,8 @@ class Prepared(NamedTuple):
     plan: ServingPlan
     rules: access.Access
     sockets: Sockets
+    purposes: list[str]
+    """Of the further ports of HTTP, for the log."""
     tls: ssl.SSLContext | None
 
 
@@ -46,13 +48,17 @@ def prepare(plan: ServingPlan) -> Prepared:
     forget_tokens()
     tls = tls_context(settings)
     # Before the installation below, which takes minutes: a port that is taken must be an error at once.
-    sockets = listeners.bind_all(distinct(contracts), settings)
+    further = distinct(contracts)
+    sockets = listeners.bind_all(further, settings)
+    dialect_of = {id(port): model.package.dialect for model, its in zip(plan.models, contracts, strict=True)
+                  for port in its.listeners}  # fmt: skip
+    purposes = [purpose(port, dialect_of[id(port)]) for port in further]
     if rules.is_closed and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     if settings.webhook_allow and not rules.webhook_keys:
         log.warning("%s (fix: %s)", UNSIGNED, SIGN)
     plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
-    return Prepared(plan, rules, sockets, tls)
+    return Prepared(plan, rules, sockets, purposes, tls)
 
 
 def _tell_problems(plan: ServingPlan) -> None:

@@ -111,7 +111,7 @@ class Serving:
 
     def __init__(self, prepared: Prepared, journal: Journal | None = None, member: Member | None = None) -> None:
         """Serve a prepared plan. With several fronts, `member` connects this one with their parent."""
-        plan, rules, self.sockets, tls = prepared
+        plan, rules, self.sockets, self._purposes, tls = prepared
         self.plan, self.rules, self.member = plan, rules, member
         self.settings = settings = plan.settings
         self.metrics = Metrics()
@@ -333,8 +333,8 @@ class Serving:
         if self.sockets.grpc is not None:
             log.info("listening on %s too, for gRPC", listeners.grpc_url(self.sockets.grpc, self.settings))
         log.info("listening on %s, loading %s", self.url, shown)
-        for port, url in zip(self.ports, self.web.urls[1:], strict=True):
-            log.info("listening on %s too, for %s", url, port.title)
+        for purpose, url in zip(self._purposes, self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, purpose)
 
     def _say_ready(self) -> None:
         """Say what is served, and how to make a request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ def host_of_jobs(settings: Settings, models: Models, keys: Sequence[bytes], memb
     if member.index != OWNER:
         return JobsOfOthers(models, bool(settings.jobs), member)
     board = _board(settings, member.jobs_folder)
+    if board.store.folder is not None:
+        # The parent: whoever stops this process gets another one.
+        board.store.folder.server = os.getppid()
     board.on_open = functools.partial(member.row.__setitem__, HAS_JOBS, 1)
     member.siblings.users[JOBS] = OwnerLinks(JobsForFronts(board))
     return JobHost(settings, models, keys, board, lambda model: member.jobs_elsewhere(model.engine))

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -68,7 +69,8 @@ def serve_by_several(prepared: Prepared, fronts: int, run: RunFront) -> None:
     parent.relay.install()
     parent.relay.on_space = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
-    _say_listening(prepared, fronts)
+    # Not before: a front that finds the folder of `--jobs` in use, say, ends the server, which then never listened.
+    parent.on_accepting = partial(_say_listening, prepared, fronts)
     paths = [unix_socket.path_of(sock) for sock in prepared.sockets.all()]
     try:
         parent.run()
@@ -88,8 +90,8 @@ def _say_listening(prepared: Prepared, fronts: int) -> None:
         log.info("listening on %s too, for gRPC", grpc_url(prepared.sockets.grpc, prepared.plan.settings))
     names = ", ".join(model.name for model in prepared.plan.models)
     log.info("listening on %s, loading %s, %d fronts", url(own, tls), names, fronts)
-    for sock in further:
-        log.info("listening on %s too", url(sock, tls))
+    for sock, purpose in zip(further, prepared.purposes, strict=True):
+        log.info("listening on %s too, for %s", url(sock, tls), purpose)
 
 
 def _front(prepared: Prepared, member: Member, terminal: bool, run: RunFront) -> int:

@@ -18,6 +18,12 @@ def distinct(contracts: Iterable[Contract]) -> list[Listener]:
     return list(chosen.values())
 
 
+def purpose(listener: Listener, dialect: str) -> str:
+    """The purpose of a port, for the log."""
+    routes = listener.contract.routes
+    return routes[0].target if routes and routes[0].target else f"{dialect}'s own"
+
+
 class FurtherPort:
     """One further port. `models` follows those of the server where several models share the port."""
 
@@ -55,9 +61,3 @@ class FurtherPort:
         for (name, version), (model, listener) in holders.items():
             if self.models.get(name, version) is None:
                 self.models.add(model_host.at_listener(model, listener, self._token))
-
-    @property
-    def title(self) -> str:
-        """The purpose of the port, for the log."""
-        routes = self.listener.contract.routes
-        return routes[0].target if routes and routes[0].target else f"{next(iter(self.models)).package.dialect}'s own"
