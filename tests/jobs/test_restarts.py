@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from support.server import PACKAGES, Server, serving
+from support.server import PACKAGES, Server, further_fronts, panglot, serving
 
 ASYNC = {"prefer": "respond-async"}
 
@@ -56,8 +55,12 @@ def test_with_rerun_off_a_job_that_ran_at_the_crash_is_interrupted(tmp_path: Pat
 
 
 def test_a_second_server_on_the_folder_does_not_start(tmp_path: Path) -> None:
-    with serving("job_steps", *flags(tmp_path)), pytest.raises(AssertionError, match="is in use by pid"):
-        Server(PACKAGES / "job_steps", *flags(tmp_path))
+    """One line tells the process to stop, which is the parent where there are several fronts."""
+    with serving("job_steps", *flags(tmp_path)) as server:
+        done = panglot("serve", str(PACKAGES / "job_steps"), "--port", "0", *flags(tmp_path), *further_fronts((), {}))
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert re.match(rf"error: --jobs {tmp_path} is in use by pid {server.process.pid} on .* \(fix: ", line), line
 
 
 def sent_events(server: Server, job: str, last: str = "") -> list[tuple[str, str, Any]]:

@@ -61,6 +61,8 @@ class Parent:
         self.reloading = Reloading(self.fronts)
         self.changes = Changes(self.fronts, catalog or Catalog((), 0), self.tell)
         self.sleeps = Sleeps(self.fronts, board.sleep, settings, self.tell, self.timers, lambda: self._draining)
+        self.on_accepting: Callable[[], None] = lambda: None
+        """Called once, when the first front takes connections."""
         self.announced = False
         """Whether the server has said that it is ready."""
         self.signals = 0
@@ -70,6 +72,7 @@ class Parent:
         """By front: the requests that it did not answer."""
         self.error: PanglotError | None = None
         self._private: tuple[socket.socket, ...] = ()
+        self._has_accepted = False
         self._draining = False
         self._ended = False
 
@@ -209,6 +212,9 @@ class Parent:
     def _heard(self, front: FrontProcess, message: Message) -> None:
         match message:
             case messages.Accepts():
+                if not self._has_accepted:
+                    self._has_accepted = True
+                    self.on_accepting()
                 self.accepting.look()
             case messages.Loaded():
                 self._loaded(front)

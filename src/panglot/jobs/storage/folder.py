@@ -35,6 +35,8 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.server = os.getpid()
+        """The process that the lock names: whoever needs the folder stops this one."""
         self.low = False
         """Whether the disk is full: the ballast is given up, and no job is accepted."""
         self._lock = -1
@@ -66,7 +68,7 @@ class JobFolder:
             raise StartError(f"--jobs {self.path} is in use by {owner}", fix=fix) from None
         try:
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"pid {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+            os.pwrite(self._lock, f"pid {self.server} on {os.uname().nodename}\n".encode(), 0)
         except OSError as error:
             # A full disk must not keep accepted jobs from running.
             if error.errno not in NO_SPACE:
