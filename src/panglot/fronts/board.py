@@ -8,10 +8,11 @@ from panglot.fronts.limits.shared_keys import SharedKeys
 from panglot.fronts.saved_counters import SavedCounters
 from panglot.fronts.sleep.board import SleepBoard
 
-GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED, JOBS = range(11)
+GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED, JOBS, LOST_LINES = range(12)
 """The cells of a front's row.
 
-GIVEN: connections that the front was given. Only the parent writes GIVEN and RESTARTS, only the front all others.
+GIVEN: connections that the front was given. Only the parent writes GIVEN, RESTARTS and LOST_LINES, only the front all
+others.
 CLOSED: connections among these that have ended.
 ACCEPTING: 1 while the front takes connections.
 READY: 1 while every model of the front has been loaded.
@@ -22,6 +23,7 @@ LENT: calls that this front, and fronts that had its index before, have lent to 
 RESTARTS: how often a front of this index was forked because the one before had died.
 BORROWED: calls of other fronts that it, and the fronts before it, have run so far.
 JOBS: 1 once the server has had a job. Only the front that stores jobs uses it.
+LOST_LINES: lines of the log that the parent dropped because nobody read them, of all fronts; in the first row alone.
 """
 FREE, WAITING, QUEUED, QUEUED_BYTES, JOBS_FREE, JOBS_CAPACITY, LENDS = range(7)
 """The cells of a model's row in a front.
@@ -66,7 +68,7 @@ class Board:
         """Set the rows of a front to 0 for its successor, but for the counters of all fronts of this index."""
         for row in (self.row(front), *(self.model_row(front, slot) for slot in range(self.models))):
             for cell in range(CELLS):
-                if cell not in (LENT, RESTARTS, BORROWED):
+                if cell not in (LENT, RESTARTS, BORROWED, LOST_LINES):
                     row[cell] = 0
         if self.keys is not None:
             self.keys.clear(front)

@@ -6,6 +6,7 @@ writes. It writes only when a write does not wait. Lines that nobody reads are d
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
@@ -117,8 +118,9 @@ class LogRelay:
                 until = time.monotonic() + PATIENCE
 
     def install(self) -> None:
-        """Send all output of this process to standard error through the relay from now on."""
+        """Send all output of this process to standard error through the relay from now on, to its end."""
         sys.stderr = self.stream
+        atexit.register(self.drain)
 
 
 class FrontLog:

@@ -13,7 +13,7 @@ from functools import partial
 from panglot.errors import FrontsEnded, LoadError, PanglotError, Unanswered
 from panglot.fronts import messages
 from panglot.fronts.accepting import Accepting
-from panglot.fronts.board import RESTARTS, Board
+from panglot.fronts.board import LOST_LINES, RESTARTS, Board
 from panglot.fronts.channel import Channel, ChannelClosed, GivenConnection, GivenLink, LostConnection
 from panglot.fronts.front_process import SIGNALS, FrontProcess
 from panglot.fronts.hung_fronts import HungFronts
@@ -87,10 +87,10 @@ class Parent:
                 for key, events in self.selector.select(self.timers.wait()):
                     key.data(events)
                 self.timers.run()
+                self.fronts[0].row[LOST_LINES] = self.relay.dropped
         finally:
             for front in self.fronts:
                 front.kill()
-            self.relay.drain()
         if self.error is not None:
             raise self.error
         if sum(self.drained.values()):

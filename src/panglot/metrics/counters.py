@@ -175,9 +175,7 @@ class Metrics:
     def _lost_lines(self) -> list[str]:
         if self.log_lines_dropped is None:
             return []
-        name = "panglot_log_dropped_lines_total"
-        return [*heading(name, "log lines dropped because nobody read them", "counter"),
-                f"{name} {self.log_lines_dropped()}"]  # fmt: skip
+        return lost_lines(self.log_lines_dropped())
 
     def _worker_counters(self, counters: Mapping[str, str]) -> list[str]:
         lines: list[str] = []
@@ -257,6 +255,12 @@ def _with(line: str, labels: str) -> str:
 def heading(name: str, about: str, kind: str) -> list[str]:
     """The two lines that stand above the values of a series."""
     return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+
+
+def lost_lines(count: int) -> list[str]:
+    """The series of the log lines that were lost."""
+    name = "panglot_log_dropped_lines_total"
+    return [*heading(name, "log lines dropped because nobody read them", "counter"), f"{name} {count}"]
 
 
 def wording(labels: Labels) -> str:

@@ -11,10 +11,10 @@ import orjson
 
 from panglot.engine.call import CallProgress
 from panglot.fronts import summing
-from panglot.fronts.board import BORROWED, LENT, LOAD, RESTARTS
+from panglot.fronts.board import BORROWED, LENT, LOAD, LOST_LINES, RESTARTS
 from panglot.fronts.lending.call_lending import HOME
 from panglot.fronts.member import Member
-from panglot.metrics.counters import heading, wording
+from panglot.metrics.counters import heading, lost_lines, wording
 from panglot.web.front import Front
 from panglot.web.measured import own_metrics
 from panglot.web.models import Model
@@ -47,8 +47,12 @@ class Figures:
     async def metrics(self, own: str, listener: int, model: str) -> str:
         question = {"what": METRICS, "listener": listener, "model": model}
         others = await self._member.siblings.ask_all(question)
-        text = summing.metrics([self._with_inherited(own, listener, model), *others.values()])
-        return text if model else text + self._about_fronts(len(others) + 1)
+        texts = [self._with_inherited(own, listener, model), *others.values()]
+        if model:
+            return summing.metrics(texts)
+        # The lines that the parent dropped, beside those that the fronts did.
+        texts.append("\n".join(lost_lines(self._member.rows[0][LOST_LINES])))
+        return summing.metrics(texts) + self._about_fronts(len(others) + 1)
 
     async def status(self, own: Mapping[str, Any], listener: int, is_tick: bool, model: str) -> dict[str, Any]:
         question = {"what": TICK if is_tick else STATUS, "listener": listener, "model": model}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -65,7 +64,7 @@ def serve_by_several(prepared: Prepared, fronts: int, run: RunFront) -> None:
     if prepared.rules.keys is not None:
         board.keys = SharedKeys(fronts)
     parent = Parent(settings, board, prepared.sockets.all(), become, catalog)
-    before = sys.stderr
+    # To the end of the process: the error that ends the server must not wait for a reader of the log either.
     parent.relay.install()
     parent.relay.on_space = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
@@ -79,8 +78,6 @@ def serve_by_several(prepared: Prepared, fronts: int, run: RunFront) -> None:
             unix_socket.remove(path)
         if jobs_folder is not None:
             jobs_folder.remove()
-        sys.stderr = before
-        logs.configure(settings.log_format, settings.log_level)
 
 
 def _say_listening(prepared: Prepared, fronts: int) -> None:
