@@ -1,4 +1,4 @@
-"""`make soak`: the tests with their full counts, a file at a time, for hours.
+"""`make soak`: the tests with their full counts, for hours. Some files run side by side: most of them wait much.
 
 How each file went is kept below `.cache/soak`, for this state of the source and the tests: a run that was stopped goes
 on with the files that have not passed yet. `--again` forgets what has passed.
@@ -14,12 +14,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / ".cache" / "soak"
 USES = re.compile(r"SOAK|(?<![.\w])(times|rounds)\(")
 """A file that matches has more to do when it is asked for full counts; `cpu_times()` is something else."""
+
+
+AT_ONCE = 1 + (os.cpu_count() or 1)
 
 
 def files(chosen: Sequence[str]) -> list[Path]:
@@ -63,22 +67,27 @@ def run(path: Path) -> int:
     return code
 
 
+def timed(path: Path) -> tuple[str, bool, float]:
+    """Run one file: its name, whether it passed, and how long it took."""
+    began = time.monotonic()
+    good = run(path) == 0
+    return str(path.relative_to(ROOT)), good, time.monotonic() - began
+
+
 def results(paths: list[Path], record: Record) -> Iterator[tuple[str, bool]]:
-    """Run the files one after the other, and say how each went and how far we are."""
-    for number, path in enumerate(paths, 1):
-        name = str(path.relative_to(ROOT))
-        if name in record.seconds:
-            print(f"[{number}/{len(paths)}] {name}: passed before, in {record.seconds[name]:.0f} s", flush=True)
-            yield name, True
-            continue
-        print(f"[{number}/{len(paths)}] {name} ...", end=" ", flush=True)
-        began = time.monotonic()
-        good = run(path) == 0
-        seconds = time.monotonic() - began
-        print(f"{'passed' if good else 'FAILED'} in {seconds:.0f} s", flush=True)
-        if good:
-            record.passed(name, seconds)
-        yield name, good
+    """Run the files that have not passed yet, and say how each went and how far we are."""
+    before = {name: path for path in paths if (name := str(path.relative_to(ROOT))) in record.seconds}
+    for name in before:
+        print(f"{name}: passed before, in {record.seconds[name]:.0f} s", flush=True)
+        yield name, True
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        running = [threads.submit(timed, path) for path in paths if path not in before.values()]
+        for number, done in enumerate(as_completed(running), 1 + len(before)):
+            name, good, seconds = done.result()
+            print(f"[{number}/{len(paths)}] {name}: {'passed' if good else 'FAILED'} in {seconds:.0f} s", flush=True)
+            if good:
+                record.passed(name, seconds)
+            yield name, good
 
 
 def main(arguments: Sequence[str]) -> int:
