@@ -1,4 +1,4 @@
-"""Run by test_14_stalled_clients.py in a network namespace of its own, in which one client's address can be lost."""
+"""Run by test_stalled_clients.py in a network namespace of its own, in which one client's address can be lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 import subprocess
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from support.raw import post
@@ -41,7 +40,7 @@ def in_progress(server: Server) -> float:
 
 def is_held(server: Server, port: int) -> bool:
     """Whether the server has a connection to that port of the client."""
-    found = psutil.Process(server.process.pid).net_connections("tcp")
+    found = [connection for process in server.own() for connection in process.net_connections("tcp")]
     return any(connection.raddr and connection.raddr[1] == port for connection in found)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import psutil
 import pytest
 
 from support.environments import python_with
@@ -40,11 +39,12 @@ def test_by_rays_client_with_a_table_and_ports_of_a_firewall(inside: RayCluster,
 
 
 def front_ports(server: Server, cluster: RayCluster) -> set[int]:
-    """The ports of nodes that the front is connected to."""
+    """The ports of nodes that the server is connected to."""
     nodes = {cluster.network.address(2), cluster.network.address(3)}
     return {
         connection.raddr.port
-        for connection in psutil.Process(server.process.pid).net_connections("tcp")
+        for process in server.own()
+        for connection in process.net_connections("tcp")
         if connection.raddr and connection.raddr.ip in nodes
     }
 

@@ -194,11 +194,14 @@ class Server:
         own = [child for child in self._children(self.process.pid) if _command(child) == command]
         return sorted(own, key=started)
 
+    def own(self) -> list[psutil.Process]:
+        """The server's own processes: the one that was started, and the fronts where there are several."""
+        return [psutil.Process(self.process.pid), *self.fronts()]
+
     def workers(self) -> list[psutil.Process]:
         """The live worker processes, of all fronts."""
-        fronts = self.fronts()
-        parents = [self.process.pid, *(front.pid for front in fronts)]
-        return [child for parent in parents for child in self._children(parent) if child not in fronts]
+        own = self.own()
+        return [child for parent in own for child in self._children(parent.pid) if child not in own]
 
     def _children(self, pid: int) -> list[psutil.Process]:
         return [child for child in children(pid) if lives(child)]
