@@ -22,9 +22,11 @@ from panglot.web.http2.frames import (
     number,
 )
 from panglot.web.http2.public_quota import MOST, MOST_OPEN
+from panglot.web.limits.quota import RESERVED
 from panglot_worker.tensors import protobuf
 from support.http2 import INFER, LIVE, STREAM_INFER, Client, block, infer, message
 from support.server import Server, serving, wait_until
+from support.two_fronts import FRONTS
 
 TOKEN = "secret-token"
 MINE = {"authorization": f"Bearer {TOKEN}".encode()}
@@ -147,7 +149,8 @@ def test_what_strangers_hold_is_counted_and_little(server: Server, client: Clien
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(Client(server)) for _ in range(6)]
         for other in clients:
-            for _ in range(MOST_OPEN):
+            # Each front has its part of the memory: the calls of one client do not fill it.
+            for _ in range(MOST_OPEN // int(FRONTS or 1)):
                 other.data(other.open(CHECK), message(bytes(65_000))[:40_000])
             other.ping()
             assert 0 < server.metric("panglot_request_memory_bytes") <= MOST
@@ -211,13 +214,14 @@ def asks(server: Server) -> bytes:
 
 def test_connections_beyond_the_limit_that_watch_are_few(narrow: Server) -> None:
     """While callers with a token have all there are, a few strangers may ask; more of them send the first ones away."""
+    fronts = int(FRONTS or 1)
     with contextlib.ExitStack() as stack:
         friends = [stack.enter_context(Client(narrow)) for _ in range(CONNECTIONS)]
         for friend in friends:
             friend.data(friend.open(STREAM_INFER, **MINE), message(infer()))
             friend.until(lambda came: came.kind == DATA)
         strangers = []
-        for _ in range(18):
+        for _ in range(RESERVED * fronts + 2):
             strangers.append(stack.enter_context(Client(narrow)))
             watching(strangers[-1])
         for stranger in strangers[:2]:

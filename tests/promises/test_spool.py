@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from support.server import Server, lives, serving, wait_until
+from support.two_fronts import FRONTS
 from support.videos import made
 
 CLIP = made(5)
@@ -60,7 +61,7 @@ def test_a_folder_that_cannot_be_used_is_507_and_a_line_in_the_log(folder: Path)
         folder.mkdir()
         assert send(server).status_code == 200
         assert server.workers()
-    assert server.log.count("uploads cannot be saved") == 1, "once, not for every request"
+    assert 1 <= server.log.count("uploads cannot be saved") <= int(FRONTS or 1), "once, not for every request"
 
 
 def test_sweeping_goes_by_locks(folder: Path) -> None:

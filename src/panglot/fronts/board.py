@@ -8,7 +8,7 @@ from panglot.fronts.limits.shared_keys import SharedKeys
 from panglot.fronts.saved_counters import SavedCounters
 from panglot.fronts.sleep.board import SleepBoard
 
-GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED, JOBS, LOST_LINES = range(12)
+GIVEN, CLOSED, ACCEPTING, READY, BEAT, LOAD, MEMORY, LENT, RESTARTS, BORROWED, JOBS, LOST_LINES, SPOOLED = range(13)
 """The cells of a front's row.
 
 GIVEN: connections that the front was given. Only the parent writes GIVEN, RESTARTS and LOST_LINES, only the front all
@@ -24,8 +24,9 @@ RESTARTS: how often a front of this index was forked because the one before had 
 BORROWED: calls of other fronts that it, and the fronts before it, have run so far.
 JOBS: 1 once the server has had a job. Only the front that stores jobs uses it.
 LOST_LINES: lines of the log that the parent dropped because nobody read them, of all fronts; in the first row alone.
+SPOOLED: bytes of request bodies that it has on disk.
 """
-FREE, WAITING, QUEUED, QUEUED_BYTES, JOBS_FREE, JOBS_CAPACITY, LENDS = range(7)
+FREE, WAITING, QUEUED, QUEUED_BYTES, JOBS_FREE, JOBS_CAPACITY, LENDS, BODIES = range(8)
 """The cells of a model's row in a front.
 
 FREE: calls that could begin there at once. The front writes it, and each front that lends to it lowers it. When two
@@ -35,6 +36,7 @@ QUEUED, QUEUED_BYTES: all calls that wait there, and their bytes.
 JOBS_FREE: jobs that could begin there, or wait there for credit. Lowered as FREE is.
 JOBS_CAPACITY: jobs that it can have at a time: jobs that run, and jobs that wait in workers to follow them.
 LENDS: 1 while the front may lend calls of the model.
+BODIES: bytes that its requests use there, of the share of request memory that the model has.
 """
 CELLS = 16
 """Numbers of 64 bits in a row: two cache lines, so that fronts do not slow each other down."""

@@ -86,7 +86,7 @@ class Front:
         """Whether they have loaded their models."""
         self.listener = 0
         """Which of the server's addresses this is, in the order in which they were taken."""
-        self.spool = Spool(settings.spool_bytes)
+        self.spool = Spool(settings.spool_bytes, quota)
         self.draining = False
         self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from panglot.fronts.board import CLOSED, MEMORY, BoardRow
+from panglot.fronts.board import CLOSED, MEMORY, SPOOLED, BoardRow
 from panglot.settings import Settings
 from panglot.web.limits.quota import CountedConnection, Quota
 
@@ -22,9 +22,10 @@ class MemberQuota(Quota):
         # For every request. The way through the row costs several times as much.
         self._cells, self._memory = row.cells, row.start + MEMORY
         super().__init__(settings)
+        self.fronts = len(rows)
         self._share = self.most_for_large // len(rows)
 
-    # `used` is a cell of the board, so the other fronts see every change of it.
+    # `used` and `spooled` are cells of the board, so the other fronts see every change of them.
 
     @property
     def used(self) -> int:
@@ -34,8 +35,19 @@ class MemberQuota(Quota):
     def used(self, used: int) -> None:
         self._cells[self._memory] = used
 
-    def _used_by_all(self) -> int:
+    def used_by_all(self) -> int:
         return sum(row[MEMORY] for row in self._rows)
+
+    @property
+    def spooled(self) -> int:
+        return self._row[SPOOLED]
+
+    @spooled.setter
+    def spooled(self, spooled: int) -> None:
+        self._row[SPOOLED] = spooled
+
+    def spooled_by_all(self) -> int:
+        return sum(row[SPOOLED] for row in self._rows)
 
     def take(self, size: int, total: int) -> bool:
         """As `Quota.take`, with what all fronts use."""
@@ -44,14 +56,14 @@ class MemberQuota(Quota):
         cells, memory = self._cells, self._memory
         used = cells[memory] + size
         if used > self._share:
-            used_by_all = self._used_by_all() + size
+            used_by_all = self.used_by_all() + size
             if used_by_all > (self.most if total <= self.small else self.most_for_large):
                 return False
         cells[memory] = used
         return True
 
     def fits(self, size: int) -> bool:
-        return self._used_by_all() + size <= (self.most if size <= self.small else self.most_for_large)
+        return self.used_by_all() + size <= (self.most if size <= self.small else self.most_for_large)
 
     def remove(self, connection: CountedConnection) -> None:
         super().remove(connection)

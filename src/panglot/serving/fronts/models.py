@@ -15,6 +15,7 @@ from panglot.engine.sleep.engine_sleep import EngineSleep
 from panglot.engine.sleep.memory_use import MemoryUse
 from panglot.errors import StartError
 from panglot.fronts import messages
+from panglot.fronts.limits.member_bytes import MemberBytes
 from panglot.fronts.member import Member
 from panglot.fronts.messages import Message
 from panglot.fronts.models.catalog import Catalog
@@ -24,6 +25,7 @@ from panglot.serving.models.host import ModelHost
 from panglot.serving.models.repository import FolderRepository
 from panglot.serving.planning import ModelPlan, Planner, ServingPlan
 from panglot.settings.counts import WorkerCount
+from panglot.web.limits.shares import Share
 from panglot.web.models import Model
 
 log = logging.getLogger("panglot")
@@ -130,6 +132,8 @@ class ModelsOfFront:
 
     def _lend(self, model: Model, slot: int) -> None:
         self._member.lend(slot, self._host.hosted[model].engine)
+        if isinstance(model.quota, Share):
+            model.quota.count_with(MemberBytes(self._member.board, self._member.index, slot))
 
     def _ending(self, engine: LocalEngine) -> None:
         slot = self._member.end_lending(engine)

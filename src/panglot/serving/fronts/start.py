@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import tempfile
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -64,6 +65,8 @@ def serve_by_several(prepared: Prepared, fronts: int, run: RunFront) -> None:
     if prepared.rules.keys is not None:
         board.keys = SharedKeys(fronts)
     parent = Parent(settings, board, prepared.sockets.all(), become, catalog)
+    # Python looks for the folder when a process first needs it. Looked for here, it is the same for all fronts.
+    tempfile.gettempdir()
     # To the end of the process: the error that ends the server must not wait for a reader of the log either.
     parent.relay.install()
     parent.relay.on_space = logs.missing_lines
@@ -128,7 +131,6 @@ def _share(settings: Settings, member: Member) -> Settings:
     return dataclasses.replace(
         settings,
         max_connections=part(settings.max_connections),
-        spool_bytes=part(settings.spool_bytes),
         fetch_at_once=part(settings.fetch_at_once),
         record_memory=part(settings.record_memory),
     )

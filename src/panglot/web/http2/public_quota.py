@@ -30,7 +30,8 @@ class PublicQuota:
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
-        self._most = min(MOST, quota.most // PART)
+        # Divided: each front looks at its own calls alone.
+        self._most = min(MOST, quota.most // PART) // quota.fronts
         self._used = 0
         self._calls: OrderedDict[PublicCall, None] = OrderedDict()
 

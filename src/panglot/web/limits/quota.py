@@ -52,6 +52,10 @@ class Quota:
     def __init__(self, settings: Settings) -> None:
         self.used = 0
         """Bytes of request bodies in memory, and of answers that clients are slow to read."""
+        self.spooled = 0
+        """Bytes of request bodies on disk."""
+        self.fronts = 1
+        """The fronts that share these limits."""
         self.small = min(settings.small_body, settings.max_body)
         self.most = settings.request_memory
         self.most_for_large = int(settings.request_memory * (1 - settings.small_share))
@@ -69,6 +73,14 @@ class Quota:
         """Connections that were idle when we last looked, the longest idle last."""
 
     # Bytes
+
+    def used_by_all(self) -> int:
+        """The bytes that are used, by all fronts of the server."""
+        return self.used
+
+    def spooled_by_all(self) -> int:
+        """The bytes on disk, of all fronts of the server."""
+        return self.spooled
 
     def take(self, size: int, total: int) -> bool:
         """Count `size` more bytes of a body that then has `total`; False when it is too large, or space is short."""

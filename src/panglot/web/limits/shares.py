@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from panglot.settings import Settings
 from panglot.web.limits.quota import Quota
 
 COMMON = 0.5
 """The part of the quota that all models share; the rest is divided evenly among them."""
+
+
+class FrontsBytes(Protocol):
+    """The bytes that the requests of a model use in the fronts of a server that has several."""
+
+    def tell(self, used: int) -> None:
+        """Tell the other fronts how many bytes this front uses."""
+
+    def elsewhere(self) -> int:
+        """Bytes that the other fronts use."""
 
 
 class Shares:
@@ -30,9 +42,16 @@ class Shares:
         """Divide the share of a model that was unloaded among the others."""
         if share in self.members:
             self.members.remove(share)
+            share.count_alone()
             # Requests that outlived their model may still use memory: none of it counts as common from now on.
             share.resize(self.quota.most)
             self._divide()
+
+    def common_used_by_all(self) -> int:
+        """Bytes of the common part that models use, in all fronts."""
+        if self.quota.fronts == 1:
+            return self.common_used
+        return sum(max(0, share.used_by_all() - share.own) for share in self.members)
 
     def _divide(self) -> None:
         own = (self.quota.most - self.most_common) // max(1, len(self.members))
@@ -53,6 +72,7 @@ class Share:
         self.own = 0
         self._used = 0
         self.largest_body = self.most_for_large = 0
+        self._fronts: FrontsBytes | None = None
 
     def resize(self, own: int) -> None:
         """Have so many bytes that no other model can take."""
@@ -60,9 +80,24 @@ class Share:
         self.most_for_large = int((own + self._shares.most_common) * self._large)
         self.largest_body = min(self._max_body, max(self.small, self.most_for_large))
 
+    def count_with(self, fronts: FrontsBytes) -> None:
+        """Count what other fronts use too, from now on."""
+        self._fronts = fronts
+        fronts.tell(self._used)
+
+    def count_alone(self) -> None:
+        """Count for this front alone: another model may soon have the place on the board."""
+        if self._fronts is not None:
+            self._fronts.tell(0)
+            self._fronts = None
+
+    def used_by_all(self) -> int:
+        """The bytes that the requests of the model use, in all fronts."""
+        return self._used if self._fronts is None else self._used + self._fronts.elsewhere()
+
     @property
     def beyond_own(self) -> int:
-        """Bytes that it uses of the common part."""
+        """Bytes that it uses of the common part, in this front."""
         return max(0, self._used - self.own)
 
     @property
@@ -76,6 +111,8 @@ class Share:
         self._shares.quota.used += used - self._used
         self._used = used
         self._shares.common_used += self.beyond_own - before
+        if self._fronts is not None:
+            self._fronts.tell(used)
 
     def take(self, size: int, total: int) -> bool:
         """Count `size` more bytes of a body that then has `total`; False when it is too large, or space is short."""
@@ -91,12 +128,13 @@ class Share:
         return self._fits(size, size)
 
     def _fits(self, size: int, total: int) -> bool:
-        used = self._used + size
-        if self._shares.quota.used + size > self._shares.quota.most:
+        before = self.used_by_all()
+        used = before + size
+        if self._shares.quota.used_by_all() + size > self._shares.quota.most:
             return False
         if total > self.small and used > self.most_for_large:
             return False
-        more = max(0, used - self.own) - self.beyond_own
+        more = max(0, used - self.own) - max(0, before - self.own)
         # Large bodies leave some of the common part free, so that small ones are served under a flood.
         most = self._shares.most_common if total <= self.small else int(self._shares.most_common * self._large)
-        return not more or self._shares.common_used + more <= most
+        return not more or self._shares.common_used_by_all() + more <= most

@@ -15,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 
 from panglot.machine.temporary import Temporary
+from panglot.web.limits.quota import Quota
 
 log = logging.getLogger("panglot.web")
 PIECE = 1 << 20
@@ -24,11 +25,14 @@ MOST_WAITING = 8 << 20
 
 
 class Spool:
-    """The files of one server, in a folder that only its user can read. The folder is made when first needed."""
+    """The files of one front, in a folder that only its user can read. The folder is made when first needed.
 
-    def __init__(self, most: int) -> None:
+    `most` is the limit of the server: the quota counts the bytes, over all ports and fronts.
+    """
+
+    def __init__(self, most: int, quota: Quota) -> None:
         self.most = most
-        self.used = 0
+        self.quota = quota
         self.folder = Temporary("panglot-spool-")
         self.threads: ThreadPoolExecutor | None = None
         self._count = 0
@@ -77,14 +81,14 @@ class SpooledBody:
         self._pieces.append(data)
         self._waiting += len(data)
         self.size += len(data)
-        self._spool.used += len(data)
+        self._spool.quota.spooled += len(data)
         if self._waiting >= PIECE:
             self._flush()
         return self._waiting < MOST_WAITING
 
     @property
     def fits(self) -> bool:
-        return self._spool.used <= self._spool.most
+        return self._spool.quota.spooled_by_all() <= self._spool.most
 
     def finish(self, then: Callable[[], None]) -> None:
         """Call `then` once all is written, or cannot be; `error` tells which."""
@@ -101,7 +105,7 @@ class SpooledBody:
         """Remove the file: its request is answered."""
         if not self._closed:
             self._closed = True
-            self._spool.used -= self.size
+            self._spool.quota.spooled -= self.size
             # A thread may be writing to the file: then `_saved` removes it.
             if not self._busy:
                 self._remove()
