@@ -60,6 +60,7 @@ def chunked(body: bytes, step: int = 30_000) -> bytes:
     return start + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
+@pytest.mark.one_front("each front has buffers of its own, and a call for the other front leaves them")
 def test_chunks_and_messages_are_shared(server: Server, gate: Gate) -> None:
     large, rpc = bytes(12 << 20), Rpc(server)
     name = server.client.post("/v2/repository/index").json()[0]["name"]

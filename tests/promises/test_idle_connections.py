@@ -26,12 +26,13 @@ def test_the_longest_idle_makes_way() -> None:
             time.sleep(0.01)
         idle[0].send(GOOD)
         assert idle[0].reply().status == 200
-        newcomers = [stack.enter_context(Wire(server)) for _ in range(3)]
+        # Four: two fronts have every second connection each, and each of them closes its two longest idle.
+        newcomers = [stack.enter_context(Wire(server)) for _ in range(4)]
         for client in newcomers:
             client.send(GOOD)
             assert client.reply().status == 200
-        assert [client.wait_closed(5) for client in idle[1:4]] == [True] * 3
-        for client in (idle[0], *idle[4:], *newcomers):
+        assert [client.wait_closed(5) for client in idle[1:5]] == [True] * 4
+        for client in (idle[0], *idle[5:], *newcomers):
             client.send(GOOD)
             assert client.reply().status == 200
 

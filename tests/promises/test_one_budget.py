@@ -35,13 +35,13 @@ def test_bytes_are_counted_over_all_ports() -> None:
 
 
 def test_connections_are_counted_over_all_ports() -> None:
-    with serving("megflow_servers", "--max-connections", "9", "--header-timeout", "60s") as server:
+    with serving("megflow_servers", "--max-connections", "12", "--header-timeout", "60s") as server:
         server.client.close()
         wait_until(lambda: accepted(server) == 0)
         with contextlib.ExitStack() as stack:
-            for door in doors(server) * 3:
+            for door in doors(server) * 4:
                 stack.enter_context(Wire(door))
-            wait_until(lambda: accepted(server) == 9)
+            wait_until(lambda: accepted(server) == 12)
             for door in doors(server):
                 client = stack.enter_context(Wire(door))
                 client.send(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
