@@ -223,9 +223,9 @@ def test_what_ends_the_original_at_its_start_ends_panglot_too(package: str, tmp_
 def test_a_stream_that_breaks_is_seen_to_break(echo: tuple[str, Server]) -> None:
     originals.differs("truss", "Streams that break")
     body = {"op": "breaks"}
-    theirs = httpx.post(echo[0] + PREDICT, json=body)
+    theirs = httpx.post(echo[0] + PREDICT, json=body, timeout=60)
     assert (theirs.status_code, theirs.text) == (200, "a")
-    with httpx.stream("POST", echo[1].url + PREDICT, json=body) as own:
+    with httpx.stream("POST", echo[1].url + PREDICT, json=body, timeout=60) as own:
         assert own.status_code == 200
         with pytest.raises(httpx.RemoteProtocolError):
             own.read()
