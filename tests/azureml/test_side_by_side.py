@@ -17,6 +17,7 @@ from support import azureml, originals
 from support.originals import Case
 from support.server import Server, serving
 
+pytestmark = pytest.mark.timeout(400)
 JSON = {"Content-Type": "application/json"}
 HEADERS = (
     "content-type", "x-ms-run-function-failed", "x-ms-server-version", "x-ms-client-request-id", "traceid", "x-a",
