@@ -17,6 +17,7 @@ from support import azureml, originals
 from support.originals import Case
 from support.server import Server, serving
 
+pytestmark = pytest.mark.timeout(400)
 JSON = {"Content-Type": "application/json"}
 HEADERS = (
     "content-type", "x-ms-run-function-failed", "x-ms-server-version", "x-ms-client-request-id", "traceid", "x-a",
@@ -239,7 +240,7 @@ def test_a_request_that_the_script_sees(plain: Both) -> None:
 
 def test_a_request_id_of_odd_letters_is_replaced(plain: Both) -> None:
     def heard(url: str, id: str) -> tuple[str, str]:
-        answer = originals.httpx.post(url + "/score", content="x", headers={"x-request-id": id})
+        answer = originals.httpx.post(url + "/score", content="x", headers={"x-request-id": id}, timeout=60)
         return answer.headers["x-request-id"], answer.headers["x-ms-request-id"]
 
     originals.differs(azureml.PLATFORM, "Request ids")
@@ -251,7 +252,8 @@ def test_a_request_id_of_odd_letters_is_replaced(plain: Both) -> None:
 
 def test_a_browser_has_a_page_to_try_the_model(plain: Both) -> None:
     originals.differs(azureml.PLATFORM, "Playground")
-    theirs, own = (originals.httpx.get(url + "/", headers={"accept": "text/html"}) for url in (plain[0], plain[1].url))
+    html = {"accept": "text/html"}
+    theirs, own = (originals.httpx.get(url + "/", headers=html, timeout=60) for url in (plain[0], plain[1].url))
     assert theirs.text == "Healthy"
     assert (own.status_code, "<html" in own.text) == (200, True)
 

@@ -70,7 +70,8 @@ def waiting(folder: Path, form: str) -> Iterator[tuple[Server, Path]]:
 
 
 def inputs(temporary: Path) -> list[Path]:
-    return [path for path in temporary.rglob("cog-*") if path.is_dir()]
+    """The folders of inputs. Not by `rglob`, to which a folder that is removed while it looks is an error."""
+    return [Path(folder, name) for folder, names, _ in os.walk(temporary) for name in names if name.startswith("cog-")]
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_an_iterator_is_a_list_or_events(words: Server) -> None:
 @pytest.mark.document("cog.15")
 def test_prints_and_figures_are_events_while_the_prediction_runs() -> None:
     with serving("cog_told", "--workers", "1") as server:
-        body = {"input": {"prompt": "a b", "pause": 0.3}}
+        body = {"input": {"prompt": "a b", "pause": 2}}
         seen: list[str] = []
         headers = {"accept": "text/event-stream"}
         with server.client.stream("POST", "/predictions", json=body, headers=headers) as answer:
@@ -261,7 +261,7 @@ def test_predictions_of_replicates_api_are_created_waited_for_and_polled(words: 
 
 @pytest.mark.document("cog.17")
 def test_predictions_of_replicates_api_are_cancelled_and_unknown_ones_not_found(words: Server) -> None:
-    slow = {"input": {"prompt": "a b c d e f g h", "pause": 0.3}}
+    slow = {"input": {"prompt": "a b c d e f g h", "pause": 2}}
     told = words.client.post("/v1/predictions", json=slow).json()
     wait_until(lambda: words.client.get(told["urls"]["get"]).json()["output"])
     cancelled = words.client.post(told["urls"]["cancel"]).json()
@@ -276,7 +276,7 @@ def test_predictions_of_replicates_api_are_cancelled_and_unknown_ones_not_found(
 def test_async_predictors_run_several_predictions_at_once() -> None:
     with serving("cog_async", "--workers", "1") as server:
         assert predicted(server, {"count": 2})["output"] == ["0 of 1", "1 of 1"]
-        body = {"input": {"count": 2, "seconds": 0.5}}
+        body = {"input": {"count": 2, "seconds": 1.5}}
         jobs = [server.client.post("/v1/predictions", json=body).json()["urls"]["get"] for _ in range(3)]
         wait_until(lambda: all(server.client.get(job).json()["status"] == "succeeded" for job in jobs))
         assert max(server.client.get(job).json()["output"][-1] for job in jobs) > "1 of 1"

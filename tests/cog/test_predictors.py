@@ -225,7 +225,7 @@ assert Same is CancelationException
 
 class Sync(BasePredictor):
     def predict(self, how: str) -> str:
-        print("begins")
+        print("begins", how)
         if how == "raises":
             raise RuntimeError("no")
         try:
@@ -237,7 +237,7 @@ class Sync(BasePredictor):
 
 class Async(BasePredictor):
     async def predict(self, how: str) -> str:
-        print("begins")
+        print("begins", how)
         if how == "raises":
             raise RuntimeError("no")
         try:
@@ -263,7 +263,7 @@ def test_a_receiver_is_told_however_a_prediction_ends(name: str, tmp_path: Path)
             accepted = server.client.post("/predictions", json=body, headers={"prefer": "respond-async"})
             assert accepted.status_code == 202
             if how == "waits":
-                server.wait_log("begins", after=line)
+                server.wait_log("begins waits", after=line)
                 for _ in range(2):
                     assert server.client.post("/predictions/waits/cancel").status_code == 200
                 server.wait_log("cleans up", after=line)

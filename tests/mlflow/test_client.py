@@ -13,7 +13,7 @@ import pytest
 from support import mlflow
 from support.server import Server
 
-pytestmark = pytest.mark.rest("mlflow's client in an environment of its own")
+pytestmark = [pytest.mark.rest("mlflow's client in an environment of its own"), pytest.mark.timeout(400)]
 TOKEN = "a-token-of-the-client"
 CLIENT = """
 import json

@@ -18,7 +18,7 @@ import pytest
 from support import mlflow, originals
 from support.originals import Answer, Case
 
-pytestmark = pytest.mark.rest("mlflow's scoring server in an environment of its own")
+pytestmark = [pytest.mark.rest("mlflow's scoring server in an environment of its own"), pytest.mark.timeout(400)]
 JSON = {"Content-Type": "application/json"}
 SPLIT = '{"dataframe_split":{"columns":["x","y"],"data":[[1,2],[3,4]]}}'
 

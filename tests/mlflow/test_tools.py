@@ -12,7 +12,7 @@ from support import mlflow
 from support.server import PACKAGES, ROOT
 from support.server import panglot as command
 
-pytestmark = pytest.mark.rest("mlflow in an environment of its own")
+pytestmark = [pytest.mark.rest("mlflow in an environment of its own"), pytest.mark.timeout(400)]
 EXAMPLE = ROOT / "examples" / "mlflow"
 
 

@@ -75,6 +75,13 @@ with open(folder + "/frozen.pb", "wb") as file:
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a test time for the models that it may be the first to ask for: beside others they take minutes."""
+    for item in items:
+        if "saved_models" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 @pytest.fixture(scope="session")
 def digits() -> Digits:
     return learn()
@@ -85,7 +92,7 @@ def saved_models(digits: Digits, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """SavedModels by name: flat, square, two, odd, vision, none, keras3, tensorflow1; and frozen.pb."""
     folder = tmp_path_factory.mktemp("saved")
     np.savez(folder / "digits.npz", weights=digits.weights, bias=digits.bias)
-    subprocess.run([sys.executable, "-c", SAVED_MODELS, str(folder)], check=True, capture_output=True, timeout=110)
+    subprocess.run([sys.executable, "-c", SAVED_MODELS, str(folder)], check=True, capture_output=True, timeout=300)
     return folder
 
 

@@ -302,7 +302,7 @@ class Service(SingleNodeService):
     with serving(tmp_path / "p", "--workers", "2") as server:
         server.wait_log("worker 1 ready")
         with ThreadPoolExecutor(4) as pool:
-            told = list(pool.map(lambda _: httpx.post(server.url, json={"a": 1}).json(), range(24)))
+            told = list(pool.map(lambda _: httpx.post(server.url, json={"a": 1}, timeout=60).json(), range(24)))
         assert {(*answer["labels"], answer["written"], answer["device"]) for answer in told} == {
             ("cat", "dog", True, "0")
         }

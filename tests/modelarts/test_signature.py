@@ -43,7 +43,7 @@ def test_a_script_that_takes_files_is_shown_a_form(tmp_path: Path, saved_models:
         line = server.wait_log("try: (.*)")[1]
         assert "-F images=@" in line
         assert "seven.png" in line
-        answer = httpx.post(server.url, files={"images": ("seven.png", digits.pictures[0])})
+        answer = httpx.post(server.url, files={"images": ("seven.png", digits.pictures[0])}, timeout=60)
         assert len(answer.json()["scores"][0]) == 10
         form = server.client.get("/openapi.json").json()["paths"]["/"]["post"]["requestBody"]["content"]
         assert form["multipart/form-data"]["schema"]["required"] == ["images"]

@@ -51,7 +51,7 @@ class InferenceEngine:
         MOST[0] = max(MOST[0], len(x))
         self.input.copy_from_cpu(x)
         self.predictor.run()
-        time.sleep(0.02)
+        time.sleep(0.06)
         return self.output.copy_to_cpu()
     def postprocess(self, x):
         return x[0], MOST[0]
@@ -114,7 +114,7 @@ def crowd(server: Server, sent: list[bytes]) -> list[Any]:
 
 @pytest.mark.document("paddle.07")
 def test_a_batch_has_the_same_answers_in_fewer_runs(tmp_path: Path) -> None:
-    """A run takes 20 ms, however many inputs share it: in the meantime others come."""
+    """A run takes 60 ms, however many inputs share it: in the meantime others come, on a busy machine too."""
     folder = package(tmp_path, FREE)
     sent = bodies(CLIENTS * 4)
     with serving(folder) as on, serving(folder, "--max-batch", "1") as off:

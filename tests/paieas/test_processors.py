@@ -14,7 +14,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from support.server import PACKAGES, Server, panglot, serving
+from support.server import PACKAGES, Server, panglot, serving, wait_until
 
 JSON, OCTETS = "application/json", "application/octet-stream"
 SERVICE = "/api/predict/any_name"
@@ -131,7 +131,8 @@ def test_a_service_with_app_json_has_its_name_entry_model_and_limits() -> None:
     with serving("paieas_service") as server:
         answer = server.client.post("/api/predict/heart_predict", content=b'{"data": [1, 2]}')
         assert answer.json() == {"name": "heart", "scores": [3, 6]}
-        assert len(server.workers()) == 2
+        # It is ready with its first worker, and the other may not have been started then.
+        wait_until(lambda: len(server.workers()) == 2)
         api = server.client.get("/v2/models/heart_predict")
         assert api.status_code == 200
     shown = json.loads(panglot("inspect", "tests/packages/paieas_service", "--json").stdout)["settings"]

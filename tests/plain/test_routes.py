@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.server import Server, panglot, serving
+from support.server import Server, panglot, serving, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_every_route_is_documented(server: Server) -> None:
 
 def test_requests_are_counted_by_route(server: Server) -> None:
     assert server.client.post("/labels", json={}).status_code == 200
-    assert server.metric("panglot_requests_total", route="/labels", status="200") >= 1
+    wait_until(lambda: server.metric("panglot_requests_total", route="/labels", status="200") >= 1)
 
 
 def test_inspect_lists_them() -> None:
@@ -113,7 +113,7 @@ def test_a_route_that_cannot_be_stops_the_start(script: str, toml: str, said: st
 def test_the_only_route_has_its_own_batch_size_too(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "import time\nfrom panglot import route\n\n@route('/sizes', batch=3)\ndef sizes(items):\n"
-        "    time.sleep(0.05)\n    return [len(items)] * len(items)\n"
+        "    time.sleep(0.2)\n    return [len(items)] * len(items)\n"
     )
     with serving(tmp_path) as server, ThreadPoolExecutor(12) as many:
         sizes = list(many.map(lambda number: server.client.post("/sizes", json=number).json(), range(24)))

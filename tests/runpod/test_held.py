@@ -151,7 +151,7 @@ def test_it_ends_when_its_client_disconnects(place: Place) -> None:
 @pytest.mark.document("runpod.29")
 def test_the_lifetime_of_a_job_ends_it_while_it_is_with_a_worker(place: Place) -> None:
     workers = place.workers()
-    body = {"input": {"op": "sleep", "seconds": 60}, "policy": {"ttl": 1500}}
+    body = {"input": {"op": "sleep", "seconds": 60}, "policy": {"ttl": 3000}}
     job = place.client.post(f"{HOSTED}/run", json=body).json()["id"]
     wait_until(lambda: place.status(job)["status"] == "IN_PROGRESS", 20)
     assert place.ended(job)["status"] == "TIMED_OUT"

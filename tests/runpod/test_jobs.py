@@ -132,7 +132,7 @@ def test_jobs_are_cancelled_while_they_wait_and_while_they_run(server: Server) -
 
 @pytest.mark.document("runpod.18")
 def test_the_queue_is_purged_and_health_counts_what_there_is(server: Server) -> None:
-    jobs = [submitted(server, {"op": "sleep", "seconds": 1}) for _ in range(6)]
+    jobs = [submitted(server, {"op": "sleep", "seconds": 60}) for _ in range(6)]
     health = server.client.get(f"{HOSTED}/health").json()
     assert health["jobs"].keys() == {"completed", "failed", "inProgress", "inQueue", "retried"}
     assert health["workers"].keys() == {"idle", "initializing", "ready", "running", "throttled"}
@@ -239,7 +239,7 @@ def test_a_generator_gives_a_list_and_its_parts(generator: Server) -> None:
 
 @pytest.mark.document("runpod.17", "runpod.19")
 def test_on_the_hosted_path_each_part_comes_once_until_the_job_has_ended(generator: Server) -> None:
-    job = submitted(generator, {"prompt": "a b c d", "pause": 0.2})
+    job = submitted(generator, {"prompt": "a b c d", "pause": 0.5})
     parts: list[Any] = []
     answers = 0
     deadline = time.monotonic() + 30

@@ -50,7 +50,7 @@ def test_a_result_of_run_is_stored_for_half_an_hour_and_one_of_runsync_for_a_min
     ended(server, job)
     assert (bool(re.fullmatch(ID, job)), stored_for(server, job)) == (True, pytest.approx(1800, abs=0.01))
     # Only a call that outlasts its wait is stored.
-    sync = asked(server, "/runsync?wait=1000", {"op": "sleep", "seconds": 1.5})["id"]
+    sync = asked(server, "/runsync?wait=1000", {"op": "sleep", "seconds": 3})["id"]
     ended(server, sync)
     assert (bool(re.fullmatch(f"sync-{ID}", sync)), stored_for(server, sync)) == (True, pytest.approx(60, abs=0.01))
 

@@ -123,11 +123,14 @@ def test_a_full_queue_a_late_answer_and_one_request_in_a_call(tmp_path: Path) ->
 
 @pytest.mark.document("sagemaker.20")
 def test_ping_before_the_model_is_loaded(tmp_path: Path) -> None:
-    text = SCRIPT.replace("    return VARIABLES", "    time.sleep(3)\n    return VARIABLES")
+    gate = tmp_path / "gate"
+    waits = f"    while not os.path.exists({str(gate)!r}):\n        time.sleep(0.02)\n"
+    text = SCRIPT.replace("    return VARIABLES", f"{waits}    return VARIABLES")
     with serving(written(tmp_path / "slow", text), ready=False) as server:
         server.wait_log("listening on")
         early = server.client.get("/ping")
         assert (early.status_code, early.json()) == (500, {"status": "Unhealthy"})
+        gate.touch()
         server.wait_ready()
         assert server.client.get("/ping").status_code == 200
 

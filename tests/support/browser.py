@@ -104,7 +104,7 @@ class Browser:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._receive(30)
+            answer = self._receive(60)
             if answer.get("id") == number:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 result: dict[str, Any] = answer["result"]
@@ -143,7 +143,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 15) -> Any:
+    def wait(self, expression: str, seconds: float = 30) -> Any:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             try:

@@ -80,8 +80,10 @@ class Original:
         wait_until(is_ready, seconds, lambda: f"the original is not ready:\n{self.log}")
 
     def ended(self, seconds: float = 60) -> int:
-        """The exit code of one that ends by itself."""
-        return self.process.wait(seconds)
+        """The exit code of one that ends by itself, when all that it wrote has been read."""
+        code = self.process.wait(seconds)
+        self._reader.join(5)
+        return code
 
     def stop(self) -> None:
         """End the whole process group: an original may have workers of its own."""

@@ -75,13 +75,17 @@ def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:
         for client in (get_client, poster):
             client.get("/")
         thread.start()
-        time.sleep(0.5)
+        wait_until(lambda: server.metric("mosec_service_remaining_task") == 1)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.4)
-        codes = {
-            "/": heard(get_client.get("/")),
-            "POST": heard(poster.post("/inference", json={"a": 1})),
-        }
+        told: list[Heard] = []
+
+        def has_heard() -> bool:
+            """Until it has heard the signal it answers as before."""
+            told.append(heard(get_client.get("/")))
+            return told[-1].status != 200
+
+        wait_until(has_heard)
+        codes = {"/": told[-1], "POST": heard(poster.post("/inference", json={"a": 1}))}
     thread.join()
     return codes, slow[0]
 

@@ -182,7 +182,7 @@ def test_streams_share_a_batch(tmp_path: Path) -> None:
         assert server.ask({"words": ["a", "fail"]}).body.startswith(
             "data: a\n\nevent: error\ndata: SSE inference error: 500:"
         )
-        assert server.metric("panglot_answer_errors_total", key="event") == 1
+        wait_until(lambda: server.metric("panglot_answer_errors_total", key="event") == 1)
         server.wait_log("ValueError: secret")
         assert server.ask({"words": ["wrong"]}).body.startswith("event: error\ndata: SSE inference error: 422:")
     assert "not this word" not in server.log, "a client's fault needs no traceback"

@@ -29,7 +29,8 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def batch() -> Iterator[Server]:
-    with serving("torchserve_batch") as server:
+    # A batch is sent when it is full. On a busy machine, requests at once may be further apart than it would wait else.
+    with serving("torchserve_batch", "--max-wait-ms", "3000") as server:
         yield server
 
 
@@ -254,7 +255,7 @@ def test_each_envelope_takes_its_form_and_gives_it(tmp_path: Path) -> None:
 
 @pytest.mark.document("torchserve.29")
 def test_a_batch_in_small_pieces() -> None:
-    with serving("torchserve_micro") as server:
+    with serving("torchserve_micro", "--max-wait-ms", "3000") as server:
         path = "/predictions/torchserve_micro"
         texts = sorted(answer.text for answer in together(server, *"abcd", path=path))
         assert texts == [f"hello {word} of 2" for word in "abcd"]

@@ -12,7 +12,7 @@ import pytest
 from panglot_worker.tensors import protobuf
 from support.models import all_of
 from support.rpc import address
-from support.server import PACKAGES, Server, panglot, serving
+from support.server import PACKAGES, Server, panglot, serving, wait_until
 from support.torchserve import archive, call, manage, prediction, stream
 
 TOKEN = "admin-token"
@@ -203,6 +203,8 @@ def test_the_inference_service_of_grpc(server: Server) -> None:
 )
 def test_a_number_in_place_of_bytes_is_refused(wrong: bytes, server: Server) -> None:
     """A large number is no size of memory that the worker takes."""
+    # Workers of a model that an earlier test has unregistered may still be about to end.
+    wait_until(lambda: len(server.workers()) == 2)
     workers = server.workers()
     code, sentence = call(address(server), "Predictions", prediction("echo") + wrong)
     assert code == "INVALID_ARGUMENT"

@@ -19,7 +19,11 @@ from support.rpc import address
 from support.server import PACKAGES, ROOT, Server, serving
 from support.torchserve import TorchServe, call, manage, prediction, really_archived, stream
 
-pytestmark = pytest.mark.rest("TorchServe needs Java and torch, and half a minute to start")
+pytestmark = [
+    pytest.mark.rest("TorchServe needs Java and torch, and half a minute to start"),
+    # Eight models here and there, each of which imports torch: beside other tests that takes minutes.
+    pytest.mark.timeout(600),
+]
 JSON = {"Content-Type": "application/json"}
 TOKEN = "a-token-of-clients"
 ADMIN_TOKEN = "a-token-of-administrators"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,8 @@ def test_a_model_has_shapes_of_its_own(server: Server) -> None:
 
 
 def test_a_model_is_warm_before_it_is_ready(server: Server) -> None:
+    # They may be heard after it is ready.
+    server.wait_count("given {", 4)
     lines = [line for line in server.lines if "given {" in line]
     assert ['"SQUARE": [1, 2, 2]' in line for line in lines[:4]] == [True] * 4
     assert ["[0.0, 0.0, 0.0, 0.0]" in line for line in lines[:4]] == [True, True, False, False]
@@ -120,7 +123,7 @@ def test_fields_without_effect_are_warned_of_with_their_lines(server: Server) ->
         "config.pbtxt:9: optimization has no effect here",
         "config.pbtxt:10: response_cache has no effect here: answers are not cached",
     ):
-        assert line in server.log
+        server.wait_log(re.escape(line))
 
 
 def test_a_model_runs_in_its_packed_environment(server: Server, cache: Path) -> None:

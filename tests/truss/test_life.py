@@ -35,7 +35,8 @@ def test_a_load_that_fails_is_tried_again(retries: str | None, failures: int, tm
     env = {"NUM_LOAD_RETRIES_TRUSS": retries} if retries is not None else {}
     with serving(loaded_after(failures, tmp_path), env=env) as server:
         assert server.client.post(PREDICT, json={}).json() == failures + 1
-        assert server.log.count("load() failed and is tried again: OSError: the hub is busy, try") == failures
+    # Only now: a worker's words may come after its answers.
+    assert server.log.count("load() failed and is tried again: OSError: the hub is busy, try") == failures
 
 
 @pytest.mark.document("truss.07")

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from panglot_worker.dialects.truss import binary
-from support.server import Server, serving
+from support.server import Server, serving, wait_until
 
 PREDICT = "/v1/models/model:predict"
 OCTETS = "application/octet-stream"
@@ -358,8 +358,14 @@ def test_calls_of_a_model_without_concurrency_run_one_after_another(echo: Server
 @pytest.mark.document("truss.13", "truss.14")
 def test_awaited_calls_run_at_once_up_to_the_concurrency() -> None:
     with serving("truss_async") as server:
-        several(server, {"op": "sleep"}, 8)
-        assert ask(server, {"op": "most"}).json() == 4
+
+        def most() -> int:
+            several(server, {"op": "sleep"}, 8)
+            return int(ask(server, {"op": "most"}).json())
+
+        # They may come one after the other on a busy machine.
+        wait_until(lambda: most() >= 4)
+        assert most() == 4
         assert ask(server, {"op": "stream"}).text == "ab"
         assert ask(server, {"op": "plain stream"}).text == "cd"
         assert ask(server, {"op": "response"}).headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -372,8 +378,16 @@ def test_awaited_calls_run_at_once_up_to_the_concurrency() -> None:
 @pytest.mark.document("truss.14")
 def test_plain_calls_run_in_as_many_workers_as_the_concurrency() -> None:
     with serving("truss_folders") as server:
-        processes = {a.json()["process"] for _ in range(10) for a in several(server, {"text": "x"}, 4)}
-        assert len(processes) == 2
+        processes: set[int] = set()
+
+        def answered() -> int:
+            processes.update(answer.json()["process"] for answer in several(server, {"text": "x"}, 4))
+            return len(processes)
+
+        # The server is ready with its first worker.
+        wait_until(lambda: answered() > 1)
+        for _ in range(10):
+            assert answered() == 2
 
 
 @pytest.mark.document("truss.14")

@@ -223,9 +223,9 @@ def test_what_ends_the_original_at_its_start_ends_panglot_too(package: str, tmp_
 def test_a_stream_that_breaks_is_seen_to_break(echo: tuple[str, Server]) -> None:
     originals.differs("truss", "Streams that break")
     body = {"op": "breaks"}
-    theirs = httpx.post(echo[0] + PREDICT, json=body)
+    theirs = httpx.post(echo[0] + PREDICT, json=body, timeout=60)
     assert (theirs.status_code, theirs.text) == (200, "a")
-    with httpx.stream("POST", echo[1].url + PREDICT, json=body) as own:
+    with httpx.stream("POST", echo[1].url + PREDICT, json=body, timeout=60) as own:
         assert own.status_code == 200
         with pytest.raises(httpx.RemoteProtocolError):
             own.read()
@@ -250,9 +250,9 @@ def test_a_model_may_import_its_siblings_relatively(words: str, tmp_path: Path) 
 
 def test_pages_that_only_one_of_the_two_has(echo: tuple[str, Server]) -> None:
     originals.differs("truss", "Playground")
-    pages = [httpx.get(url + "/", headers={"accept": "text/html"}) for url in (echo[0], echo[1].url)]
+    pages = [httpx.get(url + "/", headers={"accept": "text/html"}, timeout=60) for url in (echo[0], echo[1].url)]
     assert [page.text == "true" for page in pages] == [True, False]
     assert "<html" in pages[1].text
     originals.differs("truss", "`POST /hot-reload`")
-    answers = [httpx.post(url + "/hot-reload", json={}) for url in (echo[0], echo[1].url)]
+    answers = [httpx.post(url + "/hot-reload", json={}, timeout=60) for url in (echo[0], echo[1].url)]
     assert (answers[0].status_code != 404, answers[1].status_code) == (True, 404)
