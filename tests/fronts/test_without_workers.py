@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -126,3 +127,34 @@ def test_a_pool_with_fewer_workers_than_fronts_is_not_doubled() -> None:
         wait_until(lambda: len(server.workers()) == 3)
         assert post(client_of(server, 1)).status_code == 200
         assert len(server.workers()) == 3
+
+
+def test_what_is_told_of_requests_is_the_same_at_every_front(tmp_path: Path) -> None:
+    package = tmp_path / "told"
+    package.mkdir()
+    (package / "model.py").write_text(
+        "from panglot import progress\n\ndef predict(name: str):\n    progress(0.5, 'halfway')\n"
+        "    print('looked at', name)\n    return {'fox': 1}[name]\n"
+    )
+    with serving(package, "--fronts", "2", "--dev") as server:
+        clients = [client_of(server, front) for front in (0, 1)]
+        names = [f"{value}-{front}" for value in ("fox", "dog") for front in (0, 1)]
+        for name in names:
+            value, front = name.split("-")
+            clients[int(front)].post("/predict", json={"name": value}, headers={"x-request-id": name})
+        for client in clients:
+            for name in names:
+                told = client.get(f"/progress/{name}").json()
+                assert told == {"progress": 0.5, "text": "halfway"}, name
+                wait_until(lambda client=client, name=name: is_told(client.get(f"/status/{name}").json()))
+            (counted,) = client.get("/v2/models/told/stats").json()["model_stats"]
+            assert (counted["inference_count"], counted["execution_count"]) == (2, 2)
+            assert counted["inference_stats"]["fail"]["count"] == 2
+            assert counted["last_inference"] > 0
+
+
+def is_told(request: dict[str, Any]) -> bool:
+    """Whether what the script printed is there, and why it failed: they come after the answer."""
+    value = request["id"].partition("-")[0]
+    is_there = any(f"looked at {value}" in line["text"] for line in request["log"])
+    return is_there and (value == "fox" or "KeyError" in request.get("traceback", ""))

@@ -85,6 +85,12 @@ def status(by_front: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     return summed
 
 
+def said(of_fronts: Rows) -> dict[str, Any]:
+    """The log lines of a request in the order of their time, and its error, which only one front has."""
+    log = sorted((line for front in of_fronts for line in front["log"]), key=lambda line: float(line["when"]))
+    return {**{name: value for front in of_fronts for name, value in front.items()}, "log": log}
+
+
 def _front(index: int, shown: Mapping[str, Any]) -> dict[str, Any]:
     """The row of one front."""
     latest = shown.get("sample") or (shown.get("history") or [[0.0] * 12])[-1]

@@ -19,7 +19,7 @@ from panglot.web.access.sessions import Sessions
 from panglot.web.access.tokens import Access
 from panglot.web.limits.quota import Quota
 from panglot.web.limits.spool import Spool
-from panglot.web.models import ModelAdministration, Models, Repository
+from panglot.web.models import Model, ModelAdministration, Models, Repository
 from panglot.web.pages.assets import Assets
 from panglot.web.pages.live import Live
 from panglot.web.paths import Paths
@@ -46,7 +46,15 @@ class OtherFronts(Protocol):
         """
 
     async def request(self, request_id: str, listener: int) -> dict[str, Any] | None:
-        """What another front knows about one of its recent requests; None where none of them had it."""
+        """One of the recent requests of another front; None where none of them had it."""
+
+    async def said(
+        self, own: Mapping[str, Any], request_id: str, began: float, ended: float, listener: int
+    ) -> dict[str, Any]:
+        """The log lines of a request and its error, of all fronts together, given those of this front."""
+
+    async def counts(self, model: Model) -> list[dict[str, Any]]:
+        """What each other front has counted of a model, for its statistics."""
 
     async def progress(self, request_id: str, listener: int) -> CallProgress | None:
         """How far a request of another front is, where its script has said so."""

@@ -76,6 +76,9 @@ class LentCall(Call):
     def fail(self, fault: Fault) -> None:
         self.borrower.answer_fault(self.item_id, fault)
 
+    def report(self, progress: CallProgress) -> None:
+        self.borrower.report(self.item_id, {"fraction": progress.fraction, "text": progress.text})
+
     def tell_death(self) -> None:
         self.borrower.report(self.item_id, {"died": True})
 
@@ -86,9 +89,6 @@ class LentJob(LentCall):
     __slots__ = ("run_limit",)
     background = True
     reserves = False
-
-    def report(self, progress: CallProgress) -> None:
-        self.borrower.report(self.item_id, {"fraction": progress.fraction, "text": progress.text})
 
     def printed(self, source: str, text: str) -> None:
         self.borrower.report(self.item_id, {"source": source, "printed": text})

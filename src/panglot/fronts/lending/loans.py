@@ -9,7 +9,7 @@ They travel in frames of `wire`, and in frames that only fronts send::
     CANCEL         calls that nobody waits for any more
     TAKEN          bytes of streams that clients have taken: a front sends a bounded number of bytes beyond these
     OFFER          a worker here has nothing to do, and calls wait there
-    REPORT         progress and output of a job; or the death of a worker by a call, which runs once more
+    REPORT         progress of a call, or output of a job; or the death of a worker by a call, which runs once more
     POISON         a kind of calls that has killed a worker, or was answered after it had killed one
 
 A frame that makes no sense closes the link. Then each side takes its own calls back.

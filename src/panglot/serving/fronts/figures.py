@@ -19,11 +19,12 @@ from panglot.web.front import Front
 from panglot.web.measured import own_metrics
 from panglot.web.models import Model
 from panglot.web.pages.live import plain
+from panglot.web.v2 import statistics
 
 SAVE_EVERY = 1.0
 LOOK_AGAIN = 0.05
-METRICS, STATUS, TICK, REQUEST, PROGRESS, WORKERS, DESCRIPTION = (
-    "metrics", "status", "tick", "request", "progress", "workers", "description"
+METRICS, STATUS, TICK, REQUEST, SAID, PROGRESS, WORKERS, COUNTS, DESCRIPTION = (
+    "metrics", "status", "tick", "request", "said", "progress", "workers", "counts", "description"
 )  # fmt: skip
 """The questions of one front to another."""
 
@@ -65,6 +66,13 @@ class Figures:
     async def request(self, request_id: str, listener: int) -> dict[str, Any] | None:
         request: dict[str, Any] | None = await self._find(REQUEST, request_id, listener)
         return request
+
+    async def said(
+        self, own: Mapping[str, Any], request_id: str, began: float, ended: float, listener: int
+    ) -> dict[str, Any]:
+        question = {"what": SAID, "listener": listener, "id": request_id, "began": began, "ended": ended}
+        others = await self._member.siblings.ask_all(question)
+        return summing.said([own, *others.values()])
 
     async def progress(self, request_id: str, listener: int) -> CallProgress | None:
         progress = await self._find(PROGRESS, request_id, listener)
@@ -134,10 +142,17 @@ class Figures:
         others = await self._member.siblings.ask_all(question)
         return [worker for workers in others.values() for worker in workers]
 
+    async def counts(self, model: Model) -> list[dict[str, Any]]:
+        question = {"what": COUNTS, "name": model.name, "version": model.version}
+        return list((await self._member.siblings.ask_all(question)).values())
+
     async def _answer(self, question: dict[str, Any]) -> Any:
         if question["what"] == WORKERS:
             model = self._fronts[0].models.get(question["name"], question["version"])
             return model.engine.workers() if model is not None else []
+        if question["what"] == COUNTS:
+            model = self._fronts[0].models.get(question["name"], question["version"])
+            return statistics.counts(model) if model is not None else None
         if question["what"] == DESCRIPTION:
             return self.described(question["name"], question["version"])
         front = self._fronts[question["listener"]]
@@ -146,6 +161,8 @@ class Figures:
             return self._with_inherited(own, question["listener"], question["model"])
         if question["what"] == REQUEST:
             return _as_json(front.live.request(question["id"]))
+        if question["what"] == SAID:
+            return front.live.said(question["id"], question["began"], question["ended"])
         if question["what"] == PROGRESS:
             return _as_json(front.progress.of(question["id"]))
         name = question["model"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 from collections.abc import Callable, Coroutine, Iterator
@@ -57,10 +58,10 @@ def _config(front: Front, body: bytes) -> bytes:
     return messages.config(metadata.config(metadata.find(front.models, *named(body))))
 
 
-def _statistics(front: Front, body: bytes) -> bytes:
+async def _statistics(front: Front, body: bytes) -> bytes:
     name, version = named(body)
     models = [metadata.find(front.models, name, version)] if name else list(front.models)
-    return messages.statistics([statistics(model) for model in models])
+    return messages.statistics(await asyncio.gather(*(statistics(front, model) for model in models)))
 
 
 def _index(front: Front, body: bytes) -> bytes:

@@ -106,8 +106,14 @@ class Live:
 
     async def _of_all(self, name: str, *, is_tick: bool) -> dict[str, Any]:
         """What this process knows, with what the other fronts know where there are some."""
-        own, others = self.tick(name) if is_tick else self.snapshot(name), self.front.others
-        return own if others is None else await others.status(own, self.front.listener, is_tick, name)
+        known, others = self.tick(name) if is_tick else self.snapshot(name), self.front.others
+        if others is not None:
+            known = await others.status(known, self.front.listener, is_tick, name)
+        # Last: the figures of this process are about the workers of all fronts.
+        for worker in known["workers"]:
+            if worker["pid"] in self._gpus.memory:
+                worker["gpu"] = self._gpus.memory[worker["pid"]]
+        return known
 
     async def look(self, name: str = ALL) -> dict[str, Any]:
         """All that is known now of a model, or of all, for a client that asks once."""
@@ -145,12 +151,13 @@ class Live:
         return self.histories[name if name in self.histories else ALL] if self.histories else deque()
 
     def request(self, request_id: str) -> dict[str, Any] | None:
-        """What is known about one of the recent requests; None for any other."""
+        """One of the recent requests that this front answered; None for any other."""
         entries = [entry for entry in self.front.recent if entry[1].decode("latin-1") == request_id]
-        if not entries:
-            return None
-        entry = entries[-1]
-        lines = self.log.about(request_id, entry[0] - entry[4] / 1e6, entry[0])
+        return _request(entries[-1]) if entries else None
+
+    def said(self, request_id: str, began: float, ended: float) -> dict[str, Any]:
+        """What was logged of a request, and its error where a worker of this front had it."""
+        lines = self.log.about(request_id, began, ended)
         troubles = [
             (trouble, model.settings.dev)
             for model in self.front.models
@@ -160,12 +167,21 @@ class Live:
         more = {}
         for trouble, dev in troubles[-1:]:
             more = {"message": seen(trouble.message), **({"traceback": seen(trouble.traceback)} if dev else {})}
-        return {**_request(entry), "log": [line._asdict() for line in lines], **more}
+        return {"log": [line._asdict() for line in lines], **more}
 
     async def look_for(self, request_id: str) -> dict[str, Any] | None:
-        """The same of a request that any front of the server may have answered."""
-        own, others = self.request(request_id), self.front.others
-        return own if own is not None or others is None else await others.request(request_id, self.front.listener)
+        """One of the recent requests of any front, with its log lines and error. None where no front had it."""
+        row, others = self.request(request_id), self.front.others
+        if row is None and others is not None:
+            row = await others.request(request_id, self.front.listener)
+        if row is None:
+            return None
+        began, ended = row["when"] - row["total"] / 1000, row["when"]
+        said = self.said(request_id, began, ended)
+        if others is not None:
+            # Of all of them: the front that has the client may have lent the call.
+            said = await others.said(said, request_id, began, ended, self.front.listener)
+        return {**row, **said}
 
     # Sampling
 
@@ -297,8 +313,7 @@ class Live:
         """A worker with its CPU and memory; its own report is for other pages."""
         known = {name: value for name, value in worker.items() if name != "report"}
         known |= {"step": seen(worker["step"]), "model": seen(model)}
-        gpu = {"gpu": self._gpus.memory[worker["pid"]]} if worker["pid"] in self._gpus.memory else {}
-        return {**known, "seconds": round(worker["seconds"], 1), **self._cost(worker["pid"]), **gpu}
+        return {**known, "seconds": round(worker["seconds"], 1), **self._cost(worker["pid"])}
 
     def _gauges(self, name: str) -> dict[str, float]:
         """The figures of engines by name, those of several models and pools added up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -41,8 +42,17 @@ def ready(front: Front, model: Model) -> Response:
     return _json({"name": model.name, "ready": up}, 200 if up else 503)
 
 
-def every_statistics(front: Front, request: Request) -> Response:
-    return _json({"model_stats": [statistics(model) for model in front.models]})
+async def every_statistics(front: Front, request: Request) -> Response:
+    return _json({"model_stats": await asyncio.gather(*(statistics(front, model) for model in front.models))})
+
+
+async def model_statistics(front: Front, request: Request) -> Response:
+    known = request.path_params
+    try:
+        model = metadata.find(front.models, known["model"], known.get("version", ""))
+    except metadata.Missing as missing:
+        return _refusal(missing.fault)
+    return _json({"model_stats": [await statistics(front, model)]})
 
 
 async def index(front: Front, request: Request) -> Response:
@@ -76,7 +86,7 @@ def _pages() -> tuple[Page, ...]:
             Page(start, INFER, of_model(lambda front, model: metadata.metadata(front.models, model))),
             Page(f"{start}/ready", PUBLIC, of_model(ready)),
             Page(f"{start}/config", INFER, of_model(lambda front, model: metadata.config(model))),
-            Page(f"{start}/stats", ADMIN, of_model(lambda front, model: {"model_stats": [statistics(model)]})),
+            Page(f"{start}/stats", ADMIN, model_statistics),
         ]
     return (*pages, Page("/v2/repository/index", ADMIN, index, methods=("POST",)))
 
