@@ -80,7 +80,7 @@ def seen(name: str, columns: int, folder: Path) -> str:
 
 def asked(scene: Scene, columns: int) -> str:
     """What a command says of a server that a worker died in, and that has been quiet for a second since."""
-    with serving("documented_json", "--workers", "2") as server:
+    with serving("documented_json", "--workers", "2", "--fronts", "1") as server:
         for number, text in enumerate(("a fox", "a dog", "fail", "")):
             value = {"text": text, "labels": ["fox"] if text else None, "options": None}
             server.predict(value, headers={"x-request-id": f"request-{number}"})

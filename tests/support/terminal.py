@@ -120,6 +120,9 @@ def _cells(raw: str) -> list[list[tuple[str, str]]]:
             number = int(found[1]) if (found[1] or "").isdecimal() else 0
             if found[2] == "A":
                 row = max(0, row - (number or 1))
+            elif found[2] == "H":
+                # To where a further frame begins.
+                row = column = 0
             elif found[2] == "K":
                 lines[row][0 if number == 2 else column :] = []
             elif found[2] == "m":

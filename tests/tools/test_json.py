@@ -18,6 +18,7 @@ from panglot.recording.recorder import Recorder
 from panglot.recording.recording import Pair, RecordedAnswer, RecordedRequest
 from panglot.recording.sink import RecorderOptions
 from support.server import PACKAGES, ROOT, Server, panglot, serving
+from support.two_fronts import FRONTS
 
 FUNCTION, WORDS = str(PACKAGES / "function"), str(PACKAGES / "documented_json")
 WORKS = '{"text": "a fox", "labels": ["fox"], "options": null}'
@@ -85,6 +86,14 @@ def of_replay(folder: Path, server: Server) -> Iterator[list[Any]]:
     yield said("replay", str(folder / "old.rec"), server.url)
 
 
+def of_top(folder: Path, server: Server) -> Iterator[list[Any]]:
+    with serving("documented_json", "--fronts", "2") as several:
+        (figures,) = said("top", several.url)
+    of_several = set() if FRONTS else {"fronts", "pid"}
+    assert keys(said("top", server.url)) == set(figures) - of_several
+    yield [figures]
+
+
 CASES: dict[str, Callable[[Path, Server], Iterator[list[Any]]]] = {
     "`run`, `call`": of_run,
     "`inspect`": lambda folder, server: iter([said("inspect", WORDS)]),
@@ -94,7 +103,7 @@ CASES: dict[str, Callable[[Path, Server], Iterator[list[Any]]]] = {
     "`doctor`": lambda folder, server: iter([said("doctor", FUNCTION, "--port", "0")]),
     "`export`": of_export,
     "`replay`": of_replay,
-    "`top`": lambda folder, server: iter([said("top", server.url)]),
+    "`top`": of_top,
     "`new`": lambda folder, server: iter([said("new", "plain", str(folder / "new"))]),
     "`package`": lambda folder, server: iter([said("package", shutil.copytree(FUNCTION, str(folder / "package")))]),
 }

@@ -15,6 +15,7 @@ from panglot.tools import top
 from panglot.tools.top import GOOD, duration, line, screen
 from support.server import Server, panglot, serving, wait_until
 from support.terminal import in_terminal
+from support.two_fronts import FRONTS
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +52,11 @@ def test_shows_them_as_json(server: Server) -> None:
 
 def test_fits_the_terminal_while_it_follows(server: Server) -> None:
     """The last lines give way, and no line is broken."""
+    rows = 24 + (int(FRONTS) + 2 if FRONTS else 0)  # the fronts have a table of their own
     shown = in_terminal(
-        ["panglot", "top", server.url], 80, rows=24, until="requests/s", env={"PANGLOT_TOKEN": "secret"}
+        ["panglot", "top", server.url], 80, rows=rows, until="requests/s", env={"PANGLOT_TOKEN": "secret"}
     ).screen.rstrip()
-    assert len(shown.splitlines()) <= 24
+    assert len(shown.splitlines()) <= rows
     assert max(map(len, shown.splitlines())) <= 80
     for words in ("● ready", "5xx/s", "the script failed on this request", "bad-one"):
         assert words in shown
@@ -77,6 +79,21 @@ def test_a_narrow_terminal_has_the_newest_second() -> None:
     assert len(rates) <= 80
 
 
+def test_with_several_fronts_fewer_requests_are_shown() -> None:
+    request = {"id": "a", "when": 0, "route": "/predict", "status": 200, "total": 1.0, "stages": {}}
+    front = {"pid": 1, "busy": 0.0, "memory": 0, "connections": 0, "requests": 0, "lent": 0, "borrowed": 0}
+    figures = {
+        "about": {"models": [{"name": "m"}]}, "state": "ready", "restarts": {}, "uptime": 1, "answered": 1, "failed": 0,
+        "history": [], "workers": [], "batches": [], "errors": [], "recent": [request] * 12,
+    }  # fmt: skip
+    several = {**figures, "fronts": [{"front": index, **front} for index in range(3)]}
+    for told, requests in ((figures, 6), (several, 1)):
+        console = Console(width=80, file=io.StringIO())
+        console.print(screen(told, "http://127.0.0.1:8080", 80, 24))
+        shown = console.file.getvalue()  # type: ignore[attr-defined]
+        assert (len(shown.splitlines()), shown.count("/predict")) == (24, requests)
+
+
 def test_q_ends_it(server: Server) -> None:
     done = in_terminal(
         ["panglot", "top", server.url], 80, until="q quits", env={"PANGLOT_TOKEN": "secret"}, keys="q", seconds=60
@@ -85,7 +102,7 @@ def test_q_ends_it(server: Server) -> None:
 
 
 SMI = """#!/bin/sh
-for process in $(pgrep -P $PPID python); do echo "$process, 1234"; done
+for process in $(pgrep python); do echo "$process, 1234"; done
 """
 
 
