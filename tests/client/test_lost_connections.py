@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from panglot import CallError, Client
+from support.ports import free_port
 from support.server import Server, serving
 
 COUNTING = """
@@ -31,7 +32,8 @@ def test_what_a_lost_connection_may_have_run(retry: bool, tmp_path: Path) -> Non
     inputs = [{"number": number} for number in range(100)]
     outcomes = []
     with (
-        serving(package, env={"NOTES": str(notes)}) as server,
+        # Not a port of the kernel's choice: while nobody listens, the client that tries again could be given it.
+        serving(package, "--port", str(free_port()), env={"NOTES": str(notes)}) as server,
         Client(server.url, retry=retry, connect_timeout=60) as client,
     ):
         for outcome in client.map(inputs, concurrency=4, return_errors=True):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from panglot import Client
+from support.ports import free_port
 from support.server import ROOT, Server, serving
 from support.traffic import SOAK, times
 
@@ -52,7 +53,9 @@ def test_every_example_through_kills_and_a_restart(name: str) -> None:
     inputs = [entry for _ in range(times(60, 2000) // len(expected)) for entry in expected]
     wanted = [expected[entry] for entry in inputs]
     asked = [entry if isinstance(entry, Path) else json.loads(entry) for entry in inputs]
-    with serving(EXAMPLES / name) as server, Client(server.url, retry=True, connect_timeout=60) as client:
+    # Not a port of the kernel's choice: while nobody listens, the client that tries again could be given it.
+    port = ("--port", str(free_port()))
+    with serving(EXAMPLES / name, *port) as server, Client(server.url, retry=True, connect_timeout=60) as client:
         answers = []
         for answer in client.map(asked, concurrency=4):
             answers.append(right(answer))

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.fronts import client_of, pids
+from support.fronts import client_of, pid_of
 from support.models import all_of, write_model
 from support.server import Server, serving, wait_until
 from support.steady_clients import asked_meanwhile
@@ -70,14 +70,14 @@ def test_a_front_that_dies_while_a_model_is_loaded(server: Server, tmp_path: Pat
     write_model(tmp_path / "slow", body=body)
     asked = client_of(server, 1 - victim, headers=ADMIN)
     processes = {front.pid: front for front in server.fronts()}
-    victims = pids(server)
+    front = processes[pid_of(server, victim)]
     statuses: list[int] = []
     thread = threading.Thread(
         target=lambda: statuses.append(asked.post("/v2/repository/models/slow/load", timeout=120).status_code)
     )
     thread.start()
     wait_until(lambda: len(server.workers()) == 2)
-    processes[victims[victim]].kill()
+    front.kill()
     thread.join()
     assert statuses == [200]
     wait_until(lambda: len(server.fronts()) == 2 and len(server.workers()) == 2, 60)
@@ -93,14 +93,19 @@ def test_a_model_sleeps_for_both_fronts_and_either_wakes_it(server: Server, tmp_
     for number in range(4):
         wait_until(lambda: len(server.workers()) == 1, 60)
         for client in clients:
-            index = client.post("/v2/repository/index", json={}).json()
-            assert ("late", "READY", "asleep") in [(row["name"], row["state"], row["reason"]) for row in index]
+            # Its worker has ended before both fronts know that it has.
+            wait_until(lambda client=client: ("late", "READY", "asleep") in index(client))
             assert client.get("/v2/models/late/ready").status_code == 200
         answer = clients[number % 2].post("/models/late/predict", json=number, timeout=60)
         assert answer.json() == {"model": "late", "got": number}
     assert server.metric("panglot_wakes_total", model="late") >= 4
     assert change(server, "late", "unload") == 200
     assert said(server, "late") == {"404": 4}
+
+
+def index(client: httpx.Client) -> list[tuple[str, str, str]]:
+    rows = client.post("/v2/repository/index", json={}).json()
+    return [(row["name"], row["state"], row["reason"]) for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +126,7 @@ def test_streams_retain_their_memory_whichever_front_is_asked(clip: Path) -> Non
         server.wait_log(rf"stream {stream} \(.*clip.mp4\) goes on at frame \d+: its worker died")
         # The streams are the first front's: the death of another costs them nothing.
         processes = {front.pid: front for front in server.fronts()}
-        processes[pids(server)[1]].kill()
+        processes[pid_of(server, 1)].kill()
         wait_until(lambda: has_both(server), 60)
         again = client_of(server, 1)
         assert [one["id"] for one in again.get("/list").json()] in ([stream], [])

@@ -161,6 +161,7 @@ def test_deaths_count_over_all_fronts(server: Server) -> None:
     item = {"crash": True, "text": "the same for all"}
     codes = [clients[number % 4].post("/predict", json=item).json()["error"]["code"] for number in range(8)]
     assert set(codes[4:]) == {"poisonous"}, codes
+    server.wait_log("are refused for")
     assert server.log.count("are refused for") == 1
     wait_until(lambda: len(server.workers()) == 2)
 

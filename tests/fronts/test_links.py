@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.fronts import client_of, pids
+from support.fronts import client_of, pid_of, pids, status_of
 from support.server import Server, panglot, serving, wait_until
 
 FRONTS = ("--workers", "2", "--fronts", "2", "--restart-delay", "0.1")
@@ -54,8 +54,9 @@ def test_scripts_find_their_files_whichever_front_is_asked(package: Path, root: 
         assert (len(server.fronts()), len(server.workers())) == (2, 2)
         for front in (0, 1):
             assert output(client_of(server, front)) == ["dog", "dog"]
+        server.wait_log(f"{root} leads to")
         assert server.log.count(f"{root} leads to") == 1
-        assert {worker["front"] for worker in server.client.get("/status.json").json()["workers"]} == {0}
+        assert {worker["front"] for worker in status_of(server)["workers"]} == {0}
     assert not os.path.lexists(root)
     assert not root.parent.exists()
 
@@ -85,6 +86,7 @@ def test_without_links_the_path_is_named_once_with_the_lines_that_use_it(package
     (root / "labels.txt").write_text("cat")
     with serving(package, *FRONTS) as server:
         assert output(server.client) == ["cat", "cat"]
+        server.wait_log("a path of the platform")
         assert server.log.count(f"--link-paths makes {root} lead to this package (used at handler.py:9 too)") == 1
         assert server.log.count(f"handler.py:4 uses {root}/labels.txt, a path of the platform;") == 1
         assert server.log.count("a path of the platform") == 1
@@ -96,6 +98,7 @@ def test_of_many_lines_that_use_a_path_the_first_are_named(package: Path, root: 
     uses = "".join(f'PATH{number} = "{root}/{number}"\n' for number in range(6))
     (package / "handler.py").write_text(uses + (package / "handler.py").read_text())
     with serving(package) as server:
+        server.wait_log("a path of the platform")
         assert f"handler.py:1 uses {root}/0, a path of the platform;" in server.log
         places = "handler.py:2, handler.py:3, handler.py:4, 4 more"
         assert f"{root} lead to this package (used at {places} too)" in server.log
@@ -104,7 +107,7 @@ def test_of_many_lines_that_use_a_path_the_first_are_named(package: Path, root: 
 
 def kill(server: Server, front: int) -> None:
     """End a front, and wait until its successor serves."""
-    before = pids(server)[front]
+    before = pid_of(server, front)
     os.kill(before, signal.SIGKILL)
     wait_until(lambda: pids(server).get(front, before) != before, 60)
     wait_until(lambda: server.metric("panglot_fronts", state="answering") == 2, 60)

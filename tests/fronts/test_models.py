@@ -182,7 +182,7 @@ def test_a_front_that_dies_while_a_model_is_loaded_comes_back_with_it(
     fronts[victim].kill()
     thread.join()
     assert results[0] in (200, "reset")
-    wait_until(lambda: "slow" in str(states(server, 1)) and states(server, 1)[0]["slow"][0] == "READY", 60)
+    wait_until(lambda: states(server, 1)[0].get("slow", ("", ""))[0] == "READY", 60)
     lasting(server, 4)
     wait_until(lambda: said(server, "slow") == {"slow": 6}, 60)
     assert said(server, "echo") == {"old": 6}

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from panglot.recording.recording import Pair, Recording
-from support.fronts import client_of, pids
-from support.server import PACKAGES, Server, panglot, serving, wait_until
+from support.fronts import client_of, pid_of, pids
+from support.server import PACKAGES, Server, lives, panglot, serving, wait_until
 
 TWO = ("--workers", "2", "--fronts", "2", "--restart-delay", "0.1")
 
@@ -155,13 +155,11 @@ def test_a_front_that_cannot_write_the_file_again_serves_without_it(tmp_path: Pa
 
 def kill(server: Server, front: int, meanwhile: Callable[[], object] = lambda: None) -> None:
     """End a front, and wait until its successor is connected with the others."""
-    before = pids(server)
-    psutil.Process(before[front]).kill()
+    before = pid_of(server, front)
+    process = psutil.Process(before)
+    process.kill()
+    # Until it has ended, the others give it what nobody will write or count.
+    wait_until(lambda: not lives(process))
     meanwhile()
-
-    def is_back() -> bool:
-        now = pids(server)
-        return set(now) == {0, 1} and now[front] != before[front]
-
-    wait_until(is_back, 60)
+    wait_until(lambda: pids(server).get(front, before) != before, 60)
     wait_until(lambda: server.metric("panglot_fronts", state="answering") == 2, 60)

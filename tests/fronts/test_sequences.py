@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from support import environments
-from support.fronts import client_of, pids
+from support.fronts import client_of, pid_of, pids, status_of
 from support.models import all_of
 from support.rpc import address
 from support.server import Server, serving, wait_until
@@ -78,7 +78,7 @@ def test_requests_of_a_sequence_come_over_connections_of_both_fronts(model: str,
     with ThreadPoolExecutor(9) as crowd:
         sums = list(crowd.map(whole, range(1, 10)))
     assert sums == [[first + name * sum(range(step + 1)) for step in range(6)] for name in range(1, 10)]
-    workers = server.client.get("/status.json").json()["workers"]
+    workers = status_of(server)["workers"]
     mine = [worker for worker in workers if worker["model"] == model]
     assert {worker["front"] for worker in mine} == {0}
     assert sum(worker["served"] > 0 for worker in mine) > 1
@@ -111,7 +111,7 @@ def test_a_model_that_would_wait_for_its_own_sequences_gets_an_error_from_either
         assert answer.status_code in (200, 503)
         if answer.status_code == 200:
             assert relay(clients[0], name, 1, end=True).json()["outputs"][0]["data"] == [6]
-    workers = server.client.get("/status.json").json()["workers"]
+    workers = status_of(server)["workers"]
     assert {worker["front"] for worker in workers if worker["model"] == "relay"} == {0}
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_told_is_refused_by_either_front(server: Server) -> None:
 def test_a_sequence_outlives_the_death_of_a_front_that_only_passes_on(server: Server) -> None:
     client = client_of(server, 0)
     assert total(client, "remembering", "long", 1, start=True) == 101
-    former = pids(server)[1]
+    former = pid_of(server, 1)
     os.kill(former, signal.SIGKILL)
     assert total(client, "remembering", "long", 1) == 102
     wait_until(lambda: pids(server).get(1, former) != former, 60)

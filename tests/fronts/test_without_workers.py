@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from support.fronts import client_of, pids
+from support.fronts import client_of, pid_of
 from support.server import PACKAGES, Server, serving, wait_until
 
 THREE = ("--workers", "1", "--fronts", "3", "--restart-delay", "0.2", "--queue", "4")
@@ -89,7 +89,7 @@ def test_requests_wait_while_the_front_with_the_worker_is_started_again(server: 
         thread = threading.Thread(target=ask)
         thread.start()
         wait_until(lambda answers=answers: len(answers) > 5)
-        psutil.Process(pids(server)[victim]).kill()
+        psutil.Process(pid_of(server, victim)).kill()
         wait_until(lambda: len(server.fronts()) == 3)
         mark = len(answers)
         wait_until(lambda answers=answers, mark=mark: len(answers) > mark + 5)

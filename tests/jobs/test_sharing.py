@@ -90,7 +90,7 @@ def test_jobs_have_what_requests_do_not_need_and_a_share_in_any_case() -> None:
 
 def test_requests_are_answered_while_the_queue_of_jobs_is_full_and_jobs_go_on() -> None:
     with serving("job_steps", "--workers", "2", "--jobs-workers", "1") as server:
-        jobs = [server.client.post("/predict", json={"sleep": 0.3}, headers=ASYNC).json()["id"] for _ in range(8)]
+        jobs = [server.client.post("/predict", json={"sleep": 0.7}, headers=ASYNC).json()["id"] for _ in range(8)]
         for number in range(20):
             assert server.client.post("/predict", json={"n": number}).status_code == 200
         counts = server.client.get("/jobs").json()["counts"]

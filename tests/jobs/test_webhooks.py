@@ -83,6 +83,7 @@ def test_an_event_that_was_refused_comes_again_after_a_crash_and_a_restart(recei
         wait_until(lambda: len(receiver.events) == 1, 60)
         wait_until(lambda: server.metric("panglot_webhooks", outcome="delivered") == 1)
         assert server.client.get(f"/jobs/{job}").json()["attempts"] == 1, "the job itself did not run again"
+        server.wait_log("webhooks are sent without a signature")
         assert server.log.count("webhooks are sent without a signature") == 1
     ((sent, body),) = receiver.events
     assert "webhook-signature" not in sent

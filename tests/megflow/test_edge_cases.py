@@ -205,7 +205,7 @@ def test_a_shared_node_used_by_300_dynamic_subgraphs() -> None:
             send(Envelope.pack(None, info={"to_addr": user - 20}))
     found = sorted(receive().msg for _ in range(900))
     assert found == sorted(user * 10 + number + 101 for user in range(300) for number in range(3))
-    assert threading.active_count() < before + 60, "instances that were closed leave no thread"
+    wait_until(lambda: threading.active_count() < before + 60, LONG, lambda: "instances that were closed leave threads")
     ended(running)
     assert nodes.seen[name].count("del") == 300
     assert nodes.seen[name + "s"].count("none") >= 300, "a flush for each user that went"
@@ -300,6 +300,7 @@ def test_a_node_that_fails_before_it_takes_anything_does_not_spin() -> None:
             self.imp.recv()
 
     running = graph(one_node(name))
+    wait_until(lambda: name in nodes.seen)
     time.sleep(0.2)
     assert len(nodes.seen[name]) <= 2
     for number in range(3):

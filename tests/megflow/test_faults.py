@@ -68,7 +68,7 @@ def test_the_instance_is_rebuilt(server: Server) -> None:
     first = int(ask(server, "instance").text)
     ask(server, "raise it")
     assert int(ask(server, "instance").text) == first + 1
-    assert server.metric("panglot_graph_node_failures_total", node="does") >= 1
+    wait_until(lambda: server.metric("panglot_graph_node_failures_total", node="does") >= 1)
 
 
 def test_extra_answers_are_dropped_and_counted(server: Server) -> None:

@@ -169,7 +169,7 @@ SHAPES = {
 def test_shapes_are_drawn_over_the_picture(shaping: Server, browser: Browser, picture: Path) -> None:
     visit(browser, shaping.url)
     browser.drop(".request .drop", picture, "image/png")
-    assert picture.name in browser.run("document.querySelector('.request .file').innerText")
+    browser.wait(f"document.querySelector('.request .file')?.innerText.includes({json.dumps(picture.name)})")
     for kind, (shape, count, words) in SHAPES.items():
         put(browser, ".request input[type=text]", kind)
         run(browser)

@@ -120,6 +120,6 @@ def test_a_model_that_wakes_up(browser: Browser, tmp_path: Path) -> None:
     with serving("documented_json", *flags, ready=False) as server:
         wait_until(lambda: server.client.get("/playground.json").json()["state"] == "asleep")
         visit(browser, server.url)
-        assert browser.run(STATE) == "asleep"
+        browser.wait(f"{STATE} === 'asleep'")
         run(browser)
         browser.wait(f"{STATE} === 'ready'")

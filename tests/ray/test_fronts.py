@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.fronts import client_of, pids
+from support.fronts import client_of, pid_of
 from support.on_nodes import agents, all_answered, on_nodes, ready, workers
 from support.ray_cluster import RayCluster
 from support.server import PACKAGES, serving, wait_until
@@ -53,7 +53,7 @@ def test_a_server_with_two_fronts_has_one_driver(inside: RayCluster) -> None:
             answers = [client_of(server, front).post("/predict", json={"do": "where"}).json() for _ in range(4)]
             assert {answer["pid"] for answer in answers} <= set(workers(inside)), "a worker on a node answers"
         calm = client_of(server, 0)
-        psutil.Process(pids(server)[1]).kill()
+        psutil.Process(pid_of(server, 1)).kill()
         assert calm.post("/predict", json={"do": "where"}).status_code == 200
         wait_until(lambda: len(server.fronts()) == 2 and ready(server) == 2, 60)
         assert client_of(server, 1).post("/predict", json={"do": "where"}).status_code == 200

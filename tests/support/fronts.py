@@ -16,6 +16,30 @@ def pids(server: Server) -> dict[int, int]:
     return {front["front"]: front["pid"] for front in server.client.get("/status.json").json()["fronts"]}
 
 
+def status_of(server: Server) -> dict[str, Any]:
+    """What `/status.json` says once all fronts tell their figures: one that is busy for half a second is left out."""
+    found: dict[str, Any] = {}
+
+    def is_whole() -> bool:
+        found.update(server.client.get("/status.json").json())
+        return len(found["fronts"]) == len(server.fronts())
+
+    wait_until(is_whole, 60)
+    return found
+
+
+def pid_of(server: Server, front: int) -> int:
+    """The process of a front. One that is still beginning, or busy for half a second, is not among `pids`."""
+    found: dict[int, int] = {}
+
+    def is_told() -> bool:
+        found.update(pids(server))
+        return front in found
+
+    wait_until(is_told, 60)
+    return found[front]
+
+
 def front_of(client: httpx.Client, processes: dict[int, int]) -> int | None:
     """The index of the front that has the connection of a client, which has one connection alone."""
     stream = client.get("/v2/health/live").extensions["network_stream"]

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from support.namespace import unshared
 from support.server import PACKAGES, ROOT, Server, serving, wait_until
@@ -84,6 +85,8 @@ def asked(scene: Scene, columns: int) -> str:
         for number, text in enumerate(("a fox", "a dog", "fail", "")):
             value = {"text": text, "labels": ["fox"] if text else None, "options": None}
             server.predict(value, headers={"x-request-id": f"request-{number}"})
+        # One that is still loading would be told of in other words.
+        wait_until(lambda: has_workers(server.client.get("/status.json").json()))
         server.workers()[0].kill()
         wait_until(lambda: is_quiet(server), 30)
         line = scene.line.replace("http://127.0.0.1:8080", server.url)
@@ -92,12 +95,12 @@ def asked(scene: Scene, columns: int) -> str:
 
 def is_quiet(server: Server) -> bool:
     told = server.client.get("/status.json").json()
-    return (
-        bool(told["deaths"])
-        and told["state"] == "ready"
-        and told["answered"] == 4
-        and not any(told["history"][-1][1:10])
-    )
+    return bool(told["deaths"]) and has_workers(told) and told["answered"] == 4 and not any(told["history"][-1][1:10])
+
+
+def has_workers(told: Any) -> bool:
+    """Whether both workers are ready, of which one was killed."""
+    return [worker["state"] for worker in told["workers"]] == ["ready"] * 2
 
 
 def take(name: str, folder: Path) -> None:

@@ -27,6 +27,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tests" / "packages"
 LISTENING = re.compile(r"listening on (https?)://(\S+):(\d+)")
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
+SILENT = re.compile(r'^panglot_fronts\{state="silent"\} [1-9]', re.MULTILINE)
+"""The figures are those of some fronts alone: one did not tell its own within half a second, as on a busy machine."""
+PATIENCE = 3.0
+"""Seconds for which the figures of all fronts are waited for. One of them may have been killed by its test."""
 
 
 class Server:
@@ -167,10 +171,17 @@ class Server:
         return 0.0
 
     def _series(self) -> Iterator[tuple[str, float]]:
-        for line in self.client.get("/metrics").text.splitlines():
+        for line in self._figures().splitlines():
             series, _, value = line.rpartition(" ")
             if not line.startswith("#"):
                 yield series, float(value)
+
+    def _figures(self) -> str:
+        """The metrics of all fronts; of those that answer, where one does not for long."""
+        until = time.monotonic() + PATIENCE
+        while SILENT.search(text := self.client.get("/metrics").text) and time.monotonic() < until:
+            time.sleep(0.05)
+        return text
 
     def begin_anew(self) -> None:
         """Show log, counters and clients as if the server had just been started: another test has it from now on."""

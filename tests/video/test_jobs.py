@@ -94,13 +94,14 @@ def test_a_cancelled_job_ends_its_analysis(server: Server) -> None:
 
 
 def test_when_its_worker_dies_it_is_analysed_from_the_start(server: Server) -> None:
-    job = submit(server, made(200))
+    # Enough to be under way when the workers are killed, though a plain script takes a millisecond for a frame.
+    workers, job = server.workers(), submit(server, made(500, options={"preset": "ultrafast"}))
     wait_until(lambda: state(server, job)["parts"] > 0)
-    for worker in server.workers():
+    for worker in workers:
         worker.kill()
     assert state(server, job, 60)["state"] == "done"
     assert state(server, job)["attempts"] == 2
-    assert frames(server.client.get(f"/jobs/{job}/result").text) == list(range(200))
+    assert frames(server.client.get(f"/jobs/{job}/result").text) == list(range(500))
 
 
 def test_it_outlives_the_server(tmp_path: Path) -> None:

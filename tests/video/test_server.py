@@ -176,7 +176,7 @@ def test_what_cannot_be_opened(server: Server, tmp_path: Path) -> None:
     for path in (tmp_path / "none.mp4", tmp_path, "/dev/zero", "relative.mp4", "a\0b"):
         answer = begin(server, path)
         assert (answer.status_code, answer.text) == (400, "the video is not opened: there is no such file")
-    assert not decoders(server)
+    wait_until(lambda: not decoders(server))
 
 
 def test_no_more_streams_than_allowed(slow: Server, endless: Path) -> None:
