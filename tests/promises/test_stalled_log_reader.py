@@ -16,6 +16,7 @@ import pytest
 from support.ports import free_port
 from support.raw import post
 from support.server import PACKAGES, ROOT, serving, wait_until
+from support.two_fronts import FRONTS
 
 CHATTY = """
 def predict(number):
@@ -49,10 +50,12 @@ def test_a_reader_that_stalls_costs_log_lines_alone(chatty: Path, form: str) -> 
         server.log_is_read.set()
         server.wait_log(r"\d+ log lines? dropped here: not read in time")
 
-        def all_told() -> bool:
-            return server.metric("panglot_log_dropped_lines_total") + server.log.count(" xxx") == 200
+        def told() -> int:
+            return int(server.metric("panglot_log_dropped_lines_total")) + server.log.count(" xxx")
 
-        wait_until(all_told, 10, lambda: "each line is either there or counted")
+        # With several fronts, a line of a front about its lost lines may be lost by the parent, and is counted too.
+        most = 220 if FRONTS else 200
+        wait_until(lambda: 200 <= told() <= most, 10, lambda: f"each line is either there or counted: {told()}")
         if form == "json":
             assert all(json.loads(line)["message"] for line in server.lines)
 

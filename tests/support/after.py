@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
-
 from support.server import Server, wait_until
 
 
@@ -21,8 +19,13 @@ class Before:
 
 
 def measure(server: Server) -> Before:
-    front = psutil.Process(server.process.pid)
-    return Before(len(server.workers()), front.num_fds(), front.num_threads(), front.memory_info().rss)
+    own = server.own()
+    return Before(
+        len(server.workers()),
+        sum(process.num_fds() for process in own),
+        sum(process.num_threads() for process in own),
+        sum(process.memory_info().rss for process in own),
+    )
 
 
 def is_well(server: Server, before: Before, normal: Any, expected: Any) -> None:
