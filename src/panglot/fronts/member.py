@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from panglot.engine.call import MemoryQuota
 from panglot.engine.engine import LocalEngine
 from panglot.engine.workers.shares import FrontShare
 from panglot.fronts import messages
@@ -107,9 +108,9 @@ class Member:
         self.row[ACCEPTING] = 1
         self.tell(messages.Accepts())
 
-    def lend(self, slot: int, engine: LocalEngine) -> None:
+    def lend(self, slot: int, engine: LocalEngine, quota: MemoryQuota) -> None:
         """Let the engine of a model lend calls to other fronts, and run theirs; its slot is the same in all fronts."""
-        lending = CallLending(slot, self.index, self.board, engine, self.siblings.loans)
+        lending = CallLending(slot, self.index, self.board, engine, self.siblings.loans, quota)
         self.siblings.lendings[slot] = lending
         lending.begin()
 

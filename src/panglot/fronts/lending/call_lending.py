@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from panglot.engine.call import DONE, Call
+from panglot.engine.call import DONE, Call, MemoryQuota
 from panglot.engine.call import QUEUED as WAITS
 from panglot.engine.engine import LocalEngine
 from panglot.engine.pools.among_fronts import PoolAmongFronts
@@ -77,11 +77,18 @@ class CallLending:
     """Lends the waiting calls of one model, and offers its idle workers. An `Elsewhere`."""
 
     def __init__(
-        self, slot: int, front: int, board: Board, engine: LocalEngine, siblings: Callable[[], Mapping[int, Lendable]]
+        self,
+        slot: int,
+        front: int,
+        board: Board,
+        engine: LocalEngine,
+        siblings: Callable[[], Mapping[int, Lendable]],
+        quota: MemoryQuota,
     ) -> None:
-        """`slot` is the number of the model, which is the same in all fronts."""
+        """`slot` is the number of the model, which is the same in all fronts. `quota` counts for its calls."""
         self.slot = slot
         self.engine = engine
+        self.quota = quota
         self._board = board
         self._own = board.model_row(front, slot)
         self._front = board.row(front)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from panglot.engine.call import Call, CallProgress, Fault
+from panglot.engine.call import Call, CallProgress, Fault, MemoryQuota
 from panglot_worker.line import wire
 
 SEPARATOR = b"\1"
@@ -47,16 +47,47 @@ class Borrower(Protocol):
         """Send news of a call: progress and output of its script, or the death of a worker."""
 
 
+class AddedQuota:
+    """Counts what a lent call has here beyond its body, such as files that were fetched for it: a `MemoryQuota`.
+
+    The front that lent the call counts the body.
+    """
+
+    def __init__(self, quota: MemoryQuota, body: int) -> None:
+        self._quota = quota
+        self._body = self._used = body
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    @used.setter
+    def used(self, used: int) -> None:
+        self._quota.used += max(0, used - self._body) - max(0, self._used - self._body)
+        self._used = used
+
+    def take(self, size: int, total: int) -> bool:
+        """Count `size` more bytes of a body that then has `total`; False when these are too many."""
+        used = self._used + size
+        more = max(0, used - self._body) - max(0, self._used - self._body)
+        if more and not self._quota.take(more, total):
+            return False
+        self._used = used
+        return True
+
+
 class LentCall(Call):
     """A call of another front. For the engine it is a call like any other: batch, deadline, stream, death of a worker.
 
-    The other front counts its bytes and has its client, so this front counts nothing.
+    The other front has its client and counts its body. This front counts what is added here.
     """
 
     __slots__ = ("borrower", "item_id", "untaken")
     lent = True
 
-    def __init__(self, borrower: Borrower, item: wire.Item, lane: str, head: bytes, now: float) -> None:
+    def __init__(
+        self, borrower: Borrower, item: wire.Item, lane: str, head: bytes, now: float, quota: MemoryQuota | None
+    ) -> None:
         super().__init__()
         self.borrower = borrower
         self.item_id = item.id
@@ -66,6 +97,8 @@ class LentCall(Call):
         self.lane, self.head = lane, head
         self.request_id = head.partition(b"\0")[0]
         self.pieces, self.size = (item.body,), len(item.body)
+        if quota is not None:
+            self.quota = AddedQuota(quota, self.size)
         self.arrived = now
         self.deadline = now + item.seconds_left if item.seconds_left < NO_DEADLINE else math.inf
 
@@ -101,12 +134,14 @@ class LentHeldJob(LentJob):
     background = False
 
 
-def lent_call(borrower: Borrower, item: wire.Item, address: LentAddress, now: float) -> LentCall:
-    """The call of another front that came as this item."""
+def lent_call(
+    borrower: Borrower, item: wire.Item, address: LentAddress, now: float, quota: MemoryQuota | None
+) -> LentCall:
+    """The call of another front that came as this item; without a quota, of a model that is not here."""
     if address.run_limit is None:
-        return LentCall(borrower, item, address.lane, address.head, now)
+        return LentCall(borrower, item, address.lane, address.head, now, quota)
     kind = LentHeldJob if address.held else LentJob
-    job = kind(borrower, item, address.lane, address.head, now)
+    job = kind(borrower, item, address.lane, address.head, now, quota)
     job.run_limit = address.run_limit
     return job
 

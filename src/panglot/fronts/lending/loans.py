@@ -158,7 +158,7 @@ class Loans:
         for item in items:
             about = address(item.head)
             lending = self._lendings.get(about.slot)
-            call = lent_call(self, item, about, now)
+            call = lent_call(self, item, about, now, lending.quota if lending is not None else None)
             # None: the model goes, or has not come here yet. The call then returns to its front.
             fault = Fault(503, "loading", "") if lending is None else lending.engine.submit(call)
             if fault is None and lending is not None:

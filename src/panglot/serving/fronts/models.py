@@ -131,7 +131,7 @@ class ModelsOfFront:
         return hosted is not None and any(each.engine is hosted.engine and each.is_needed for each in lendings)
 
     def _lend(self, model: Model, slot: int) -> None:
-        self._member.lend(slot, self._host.hosted[model].engine)
+        self._member.lend(slot, self._host.hosted[model].engine, model.quota)
         if isinstance(model.quota, Share):
             model.quota.count_with(MemberBytes(self._member.board, self._member.index, slot))
 
