@@ -99,6 +99,7 @@ def test_tensors_of_every_size_pass(model: str, count: int, server: Server) -> N
     wait_until(lambda: is_empty(server))
 
 
+@pytest.mark.one_front("the front of the client keeps the body, to run the call again if the other front dies")
 @pytest.mark.parametrize(("step", "buffers"), [("first", 2), ("second", 2), ("third", 1)])
 def test_answers_of_steps_are_what_the_next_reads(step: str, buffers: int, server: Server) -> None:
     """While a step runs: the client's body or the answer of the step before, and the buffer for its own answer.
