@@ -211,8 +211,11 @@ class Server:
 
     def workers(self) -> list[psutil.Process]:
         """The live worker processes, of all fronts."""
-        own = self.own()
-        return [child for parent in own for child in self._children(parent.pid) if child not in own]
+        # Listed before the fronts are: a front that is forked between the two would be taken for a worker.
+        children = self._children(self.process.pid)
+        fronts = self.fronts()
+        children += [child for front in fronts for child in self._children(front.pid)]
+        return [child for child in children if child not in fronts]
 
     def _children(self, pid: int) -> list[psutil.Process]:
         return [child for child in children(pid) if lives(child)]
