@@ -22,6 +22,7 @@ from support import certificates
 from support.http2 import infer
 from support.rpc import SERVICE, Rpc, address, reflected
 from support.server import Server, panglot, serving, wait_until
+from support.two_fronts import FRONTS
 
 HEALTH = "/grpc.health.v1.Health/"
 TOKEN = "secret-token"
@@ -385,19 +386,21 @@ def conversation(channel: grpc.Channel, over: threading.Event) -> Any:
 
 def test_connections_are_limited_as_those_of_http() -> None:
     """An idle one makes room for another. While none is, one too many may only ask how the server is."""
-    with serving("tensors", "--grpc-port", "0", "--max-connections", "3") as server:
-        channels = [local_channel(server) for _ in range(4)]
+    with serving("tensors", "--grpc-port", "0", "--max-connections", "4") as server:
+        channels = [local_channel(server) for _ in range(5)]
         more = threading.Event()
-        talking = [conversation(channel, more) for channel in channels[:3]]
+        talking = [conversation(channel, more) for channel in channels[:4]]
         assert all(b"tensors" in next(talk) for talk in talking)
 
         def ask(method: str, channel: grpc.Channel, wait: bool = False) -> bytes:
             return bytes(channel.unary_unary(f"/{SERVICE}/{method}")(b"", timeout=30, wait_for_ready=wait))
 
-        assert ask("ServerLive", channels[3], wait=True) == b"\x08\x01"
-        code, sentence = refused(lambda: ask("ServerMetadata", channels[3]))
+        assert ask("ServerLive", channels[4], wait=True) == b"\x08\x01"
+        code, sentence = refused(lambda: ask("ServerMetadata", channels[4]))
         assert (code, sentence) == (grpc.StatusCode.UNAVAILABLE, "too many connections; try again later")
-        talking[0].cancel()
+        # One of each front, which have half of the connections each.
+        for talk in talking[: int(FRONTS or 1)]:
+            talk.cancel()
 
         def has_room() -> bool:
             """The server may hear of a new connection before it hears that the call on another was cancelled."""
