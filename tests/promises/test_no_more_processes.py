@@ -50,3 +50,17 @@ def test_a_worker_that_cannot_be_started_is_tried_again() -> None:
         (group / "pids.max").write_text("max")
         wait_until(lambda: server.predict(1).status_code == 200, 20)
         assert server.process.poll() is None
+
+
+def test_a_front_that_cannot_be_started_is_tried_again() -> None:
+    flags = ("--fronts", "2", "--restart-delay", "0.1s", "--restart-delay-max", "0.5s")
+    with counted() as group, serving("function", *flags, before=inside(group)) as server:
+        (group / "pids.max").write_text("1")
+        server.fronts()[1].kill()
+        server.wait_log("front 1 could not be started, and is tried again: Resource temporarily unavailable", 20)
+        server.client.close()
+        server.client = server.new_client()
+        assert server.predict(1).status_code == 200
+        (group / "pids.max").write_text("max")
+        wait_until(lambda: server.metric("panglot_fronts", state="answering") == 2, 20)
+        assert server.predict(1).status_code == 200

@@ -42,7 +42,10 @@ class FrontProcess:
         """Deaths in a row, each within a moment of the start."""
 
     def fork(self, relay: LogRelay, become: Callable[[socket.socket], int], inherited: Callable[[], None]) -> None:
-        """Start the process. It calls `inherited` to close files that only the parent uses, then `become`."""
+        """Start the process. It calls `inherited` to close files that only the parent uses, then `become`.
+
+        Raises OSError where the machine has no process left.
+        """
         ours, theirs = Channel.pair()
         log, writes = relay.pipe()
         self._board.clear(self.index)
@@ -50,7 +53,15 @@ class FrontProcess:
         # Blocked until the child has its own handlers: the inherited handlers write to the parent's socket for signals,
         # and the parent would count one signal twice.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            log.close()
+            os.close(writes)
+            ours.close()
+            theirs.close()
+            raise
         if pid == 0:
             ours.close()
             os.close(log.descriptor)

@@ -99,9 +99,14 @@ class Parent:
     # Fronts
 
     def _fork(self, front: FrontProcess) -> None:
-        if self._draining:
+        if self._draining or front.pid:
             return
-        front.fork(self.relay, partial(self._become, front.index), self._close_private)
+        try:
+            front.fork(self.relay, partial(self._become, front.index), self._close_private)
+        except OSError as error:
+            log.error("front %d could not be started, and is tried again: %s", front.index, error.strerror)
+            self._fork_later(front, self.settings.restart_delay_max)
+            return
         assert front.channel is not None
         assert front.log is not None
         self.selector.register(front.pidfd, selectors.EVENT_READ, lambda events: self._died(front))
@@ -180,6 +185,9 @@ class Parent:
             log.error("front %d ended (%s): another one starts, its connections are lost", front.index, _manner(code))
             pause = settings.restart_delay
             front.row[RESTARTS] += 1
+        self._fork_later(front, pause)
+
+    def _fork_later(self, front: FrontProcess, pause: float) -> None:
         self.timers.after(pause, partial(self.changes.fork_when_still, partial(self._fork, front)))
 
     def _give_up(self, error: PanglotError) -> None:
