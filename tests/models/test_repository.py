@@ -112,7 +112,10 @@ def test_changed_files_are_served_after_a_load(server: Server, tmp_path: Path) -
 @pytest.mark.rest("a load while models are unloaded")
 def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None:
     """Requests that run, and one whose body is still arriving, are answered; later ones are told."""
-    write_model(tmp_path / "slow", body="import time\n\n\ndef predict(x):\n    time.sleep(1)\n    return x\n")
+    # The first one runs until all that is to come meanwhile has come.
+    go = tmp_path.parent / f"{tmp_path.name}-go"
+    waits = f"    while not os.path.exists({str(go)!r}):\n        time.sleep(0.01)\n"
+    write_model(tmp_path / "slow", body=f"import os, time\n\n\ndef predict(x):\n{waits}    return x\n")
     assert change(server, "slow", "load").status_code == 200
     results: list[int] = []
     with server.new_client() as client:
@@ -123,14 +126,14 @@ def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None
         wait_until(lambda: server.metric("panglot_requests_in_progress", model="slow") == 1)
         gone = threading.Event()
 
-        def body() -> Iterator[bytes]:
+        def parts() -> Iterator[bytes]:
             yield b"[1,"
             assert gone.wait(30)
             yield b"2]"
 
         arriving = threading.Thread(
             target=lambda: results.append(
-                httpx.post(f"{server.url}/models/slow/predict", content=body(), timeout=30).status_code
+                httpx.post(f"{server.url}/models/slow/predict", content=parts(), timeout=30).status_code
             )
         )
         arriving.start()
@@ -138,6 +141,7 @@ def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None
         assert change(server, "slow", "unload").status_code == 200
         assert server.client.post("/models/slow/predict", json=1).status_code == 404
         assert index(server)["slow", ""] == ("UNAVAILABLE", "unloaded")
+        go.touch()
         gone.set()
         thread.join()
         arriving.join()
