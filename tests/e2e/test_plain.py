@@ -285,7 +285,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read() -> None:
             for _ in range(20):
                 yield b"x" * 100
 
-        assert httpx.post(server.url + "/predict", content=chunks()).status_code == 413
+        assert httpx.post(server.url + "/predict", content=chunks(), timeout=30).status_code == 413
         assert server.predict(1).status_code == 200
 
 

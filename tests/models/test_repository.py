@@ -214,12 +214,12 @@ def test_what_cannot_be_loaded(guarded: Server, name: str, what: str, body: str,
 
 def test_the_token_of_clients_changes_no_models(guarded: Server) -> None:
     """Nor does a password, nor a browser that has logged in with it; and the other token opens nothing else."""
-    login = httpx.post(f"{guarded.url}/login", headers=CLIENT)
+    login = httpx.post(f"{guarded.url}/login", headers=CLIENT, timeout=30)
     assert login.status_code == 204
     cookie = {"cookie": login.headers["set-cookie"].partition(";")[0]}
     for headers in ({}, CLIENT, cookie, {"authorization": f"Basic {CONTROL}"}, {"authorization": "Bearer"}):
         for what in ("load", "unload"):
-            answer = httpx.post(f"{guarded.url}/v2/repository/models/echo/{what}", headers=headers)
+            answer = httpx.post(f"{guarded.url}/v2/repository/models/echo/{what}", headers=headers, timeout=30)
             assert answer.status_code == 401, headers
             assert answer.headers["www-authenticate"] == "Bearer"
     for path in ("/models/echo/predict", "/predict", "/v2/repository/index"):
@@ -297,7 +297,7 @@ def places() -> Iterator[tuple[str, str, str]]:
 
 def test_every_route_asks_for_the_token_it_declares(guarded: Server) -> None:
     for method, path, access in places():
-        asked = {name: httpx.request(method, guarded.url + path, headers=headers).status_code
+        asked = {name: httpx.request(method, guarded.url + path, headers=headers, timeout=30).status_code
                  for name, headers in (("nobody", {}), ("client", CLIENT), ("admin", ADMIN))}  # fmt: skip
         may = {
             "nobody": access == PUBLIC,

@@ -30,7 +30,7 @@ def test_the_longest_idle_makes_way() -> None:
         for client in newcomers:
             client.send(GOOD)
             assert client.reply().status == 200
-        assert [client.wait_closed(5) for client in idle[1:4]] == [True] * 3
+        assert [client.wait_closed() for client in idle[1:4]] == [True] * 3
         for client in (idle[0], *idle[4:], *newcomers):
             client.send(GOOD)
             assert client.reply().status == 200

@@ -37,7 +37,7 @@ def ask(server: Server, method: str, path: str, **headers: str) -> int:
         **{name.replace("_", "-"): text for name, text in headers.items()},
     }
     body = {"text": "a fox", "labels": ["fox"], "options": None} if method == "POST" else None
-    return httpx.request(method, server.url + path, json=body, headers=own).status_code
+    return httpx.request(method, server.url + path, json=body, headers=own, timeout=30).status_code
 
 
 def test_a_browser_is_shown_a_form_and_a_program_is_not(server: Server) -> None:
