@@ -18,7 +18,7 @@ from panglot.settings import Settings
 from panglot.tools.run.offline import Waiting, offline
 from panglot_worker.line import wire
 from support.distributions import DISTRIBUTIONS, install
-from support.server import Server, serving
+from support.server import Server, serving, wait_until
 from support.well import Left
 
 BENCH = """
@@ -124,10 +124,13 @@ def test_an_input_function_that_kills_the_worker_costs_its_call_alone(server: Se
 
 
 def test_an_input_function_that_always_fails_makes_the_worker_sick(server: Server) -> None:
-    mark = len(server.lines)
+    work(server)
+    mark, retired, sick = len(server.lines), restarts(server, "retired"), server.workers()
     for _ in range(3):
         server.client.post("/work", json={"fails": "input"})
     server.wait_log("3 calls in a row have raised KeyError and none has succeeded", after=mark)
+    # It serves until its successor is ready: the next test must not find both.
+    wait_until(lambda: restarts(server, "retired") == retired + 1 and not set(sick) & set(server.workers()))
 
 
 def test_a_call_may_have_its_worker_replaced_which_counts_as_no_failure(server: Server) -> None:

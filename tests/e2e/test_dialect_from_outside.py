@@ -84,7 +84,7 @@ def test_it_is_served_with_its_own_contract(python: Path, package: Path) -> None
         assert (refused.status_code, refused.json()["acme_error"]["text"]) == (422, "a question is text")
         assert server.client.post("/acme/ask", content=b"{").status_code == 400
         assert server.client.get("/nowhere").json()["acme_error"]["number"] == 40
-        assert httpx.get(server.url + "/openapi.json").status_code == 200
+        assert httpx.get(server.url + "/openapi.json", timeout=30).status_code == 200
     finally:
         assert server.stop() == 0
 

@@ -38,12 +38,12 @@ def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             try:
-                if httpx.get(f"http://127.0.0.1:{port}/v2/health/ready").status_code == 200:
+                if httpx.get(f"http://127.0.0.1:{port}/v2/health/ready", timeout=30).status_code == 200:
                     break
             except httpx.TransportError:
                 pass
             time.sleep(0.1)
-        answer = httpx.post(f"http://127.0.0.1:{port}/predict", json={"value": 3})
+        answer = httpx.post(f"http://127.0.0.1:{port}/predict", json={"value": 3}, timeout=30)
         assert answer.json()["value"] == 6
         called = subprocess.run(
             [str(environment / "bin" / "panglot"), "call", f"http://127.0.0.1:{port}", '{"value": 3}'],
@@ -52,8 +52,8 @@ def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
         )
         assert called.returncode == 0, called.stderr
         assert json.loads(called.stdout)["answer"]["value"] == 6
-        assert httpx.get(f"http://127.0.0.1:{port}/docs").status_code == 200
-        assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{port}/docs", timeout=30).status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{port}/", timeout=30).status_code == 200
     finally:
         server.terminate()
         assert server.wait(20) == 0, server.stderr.read() if server.stderr else ""

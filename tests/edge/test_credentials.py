@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def told(server: Server, **headers: str) -> dict[str, str]:
-    answer = httpx.post(f"{server.url}/predict", json=1, headers={**RIGHT, "x-other": "stays", **headers})
+    answer = httpx.post(f"{server.url}/predict", json=1, headers={**RIGHT, "x-other": "stays", **headers}, timeout=30)
     assert answer.status_code == 200, answer.text
     assert TOKEN not in answer.text
     found: dict[str, str] = answer.json()["headers"]
@@ -92,7 +92,7 @@ def test_a_token_as_the_password_of_http_basic_is_not_passed_on(server: Server) 
 
 
 def test_of_the_cookies_only_that_of_a_login_is_cut_out(server: Server) -> None:
-    session = httpx.post(f"{server.url}/login", headers=RIGHT).headers["set-cookie"].partition(";")[0]
+    session = httpx.post(f"{server.url}/login", headers=RIGHT, timeout=30).headers["set-cookie"].partition(";")[0]
     assert told(server, cookie=f"theme=dark; {session}; lang=en")["cookie"] == "theme=dark; lang=en"
     assert "cookie" not in told(server, cookie=session)
     other_servers = "panglot_0123abcd=1999999999.feed"
@@ -100,9 +100,9 @@ def test_of_the_cookies_only_that_of_a_login_is_cut_out(server: Server) -> None:
 
 
 def test_a_page_of_a_browser_that_has_logged_in_gives_its_cookie_to_no_script(server: Server) -> None:
-    session = httpx.post(f"{server.url}/login", headers=RIGHT).headers["set-cookie"].partition(";")[0]
+    session = httpx.post(f"{server.url}/login", headers=RIGHT, timeout=30).headers["set-cookie"].partition(";")[0]
     own = {"cookie": session, "origin": server.url, "authorization": "Bearer of-somebody"}
-    answer = httpx.post(f"{server.url}/predict", json=1, headers=own)
+    answer = httpx.post(f"{server.url}/predict", json=1, headers=own, timeout=30)
     assert answer.status_code == 200
     assert not {"cookie", "authorization"} & set(answer.json()["headers"])
 
@@ -110,7 +110,7 @@ def test_a_page_of_a_browser_that_has_logged_in_gives_its_cookie_to_no_script(se
 def test_neither_is_it_in_requests_with_tensors(server: Server) -> None:
     name = server.client.post("/v2/repository/index", headers=RIGHT).json()[0]["name"]
     tensor = {"name": "input", "datatype": "BYTES", "shape": [1], "data": ["1"]}
-    answer = httpx.post(f"{server.url}/v2/models/{name}/infer", json={"inputs": [tensor]}, headers=RIGHT)
+    answer = httpx.post(f"{server.url}/v2/models/{name}/infer", json={"inputs": [tensor]}, headers=RIGHT, timeout=30)
     found = json.loads(answer.json()["outputs"][0]["data"][0])
     assert found["headers"]["host"]
     assert TOKEN not in answer.text
@@ -121,7 +121,7 @@ def test_neither_is_it_in_requests_with_tensors(server: Server) -> None:
 
 
 def test_neither_a_worker_nor_whoever_reads_the_fronts_environment_finds_a_token(server: Server) -> None:
-    answer: dict[str, Any] = httpx.post(f"{server.url}/predict", json=1, headers=RIGHT).json()
+    answer: dict[str, Any] = httpx.post(f"{server.url}/predict", json=1, headers=RIGHT, timeout=30).json()
     assert answer["own"]["INNOCENT"] == "yes"
     assert not any("TOKEN" in name for name in answer["own"])
     assert "INNOCENT=yes" in answer["front"].split("\0")

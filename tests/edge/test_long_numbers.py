@@ -24,7 +24,7 @@ def server() -> Iterator[Server]:
 @pytest.mark.parametrize("digits", [DIGITS, "0" * 5_000, "9" * 19])
 def test_a_length_of_the_json_of_tensors(server: Server, digits: str) -> None:
     url = f"{server.url}/v2/models/function/infer"
-    answer = httpx.post(url, json=TENSOR, headers={"inference-header-content-length": digits})
+    answer = httpx.post(url, json=TENSOR, headers={"inference-header-content-length": digits}, timeout=30)
     assert answer.status_code == 400
     assert "Inference-Header-Content-Length" in answer.json()["error"]
 

@@ -43,7 +43,7 @@ def test_one_timer_for_all() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         before = timers(loop)
-        dispatcher = dispatcher_of_idle_workers(300)
+        dispatcher = dispatcher_of_idle_workers(2000)
         for number in range(CALLS):
             call = Call()
             call.id, call.arrived, call.deadline = number + 1, time.monotonic(), time.monotonic() + 60

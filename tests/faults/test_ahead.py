@@ -119,7 +119,7 @@ def test_deadlines_and_clients_that_leave(one: Server, tmp_path: Path) -> None:
     """They are dropped from a batch that was sent ahead; the script never sees them."""
     gate = Gate(tmp_path / "gate")
     first = plug(one, gate, 40)
-    late = queue_up(one, [41], timeout_ms=2500)
+    late = queue_up(one, [41], timeout_ms=5000)
     leaving = Wire(one)
     body = b'{"id": 42}'
     leaving.send(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

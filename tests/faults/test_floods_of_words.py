@@ -52,8 +52,8 @@ def words_after(server: Server, mark: int) -> int:
 
 
 def check(server: Server, mark: int, began: float) -> None:
-    left_out = server.wait_log(r"\.\.\. (\d+) more records about this worker are left out", after=mark)
-    assert int(left_out[1]) > 10
+    # Of a few more the flood of the test before may tell, a second after its first report.
+    server.wait_log(r"\.\.\. \d\d+ more records about this worker are left out", after=mark)
     seconds = time.monotonic() - began
     # A record may go beyond its share by itself, and indents are not counted.
     assert words_after(server, mark) < 3 * RATE * (seconds + 2)

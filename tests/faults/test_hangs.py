@@ -128,7 +128,7 @@ def alternate(server: Server, first: int, count: int) -> int:
 
 def test_one_of_four_loops(tmp_path: Path) -> None:
     """The mates of an item that hangs are run again and answered; it gets 504."""
-    flags = ("--timeout", "40", "--run-timeout", "0.7", "--kill-grace", "0.2", *QUICK)
+    flags = ("--timeout", "40", "--run-timeout", "2", "--kill-grace", "0.2", *QUICK)
     with serving(BATCH, *flags) as server:
         for number, chance in enumerate(rounds(1, 10)):
             with unharmed(server, NORMAL, EXPECTED):
@@ -142,7 +142,7 @@ def test_one_of_four_loops(tmp_path: Path) -> None:
                 assert [answer.status for answer in answered] == [200] * 3
                 mates = [item["id"] for item in items if item["id"] != 5]
                 assert [answer.json() for answer in answered] == [{"id": id, "twice": 2 * id} for id in mates]
-                server.wait_log("one call ran longer than 0.7 s", after=mark)
+                server.wait_log("one call ran longer than 2 s", after=mark)
                 server.wait_log(r"harm\.py.*in loop", after=mark)
 
 

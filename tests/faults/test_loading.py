@@ -18,7 +18,7 @@ QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
 def test_slow_load(tmp_path: Path) -> None:
     """While loading the server is alive, not ready, and says 503 with Retry-After; it does not start over."""
     gate = Gate(tmp_path / "gate")
-    flags = ("--timeout", "0.5", "--kill-grace", "0.1", "--load-timeout", "60", *QUICK)
+    flags = ("--timeout", "1.5", "--kill-grace", "0.1", "--load-timeout", "60", *QUICK)
     with serving("fault_load", *flags, env={"FAULT_GATE": str(gate)}, ready=False) as server:
         wait_until(lambda: len(server.workers()) == 1)
         (worker,) = server.workers()
@@ -32,7 +32,7 @@ def test_slow_load(tmp_path: Path) -> None:
             assert int(refused.headers["retry-after"]) >= 1
             time.sleep(0.1)
         gate.open()
-        server.wait_ready(10)
+        server.wait_ready()
         assert [process.pid for process in server.workers()] == [worker.pid]
         with unharmed(server, 3, 3):
             pass
@@ -112,7 +112,8 @@ def last_line(text: str) -> str:
 def test_crash_loop_and_recovery(tmp_path: Path) -> None:
     """A script that no longer loads: 503 with Retry-After during the pauses, then recovery without help."""
     flag = tmp_path / "dies"
-    flags = ("--restart-delay", "1", "--restart-delay-max", "1")
+    # In the pause there has to be time for a request: one that comes after it is kept until the script loads again.
+    flags = ("--restart-delay", "4", "--restart-delay-max", "4")
     with serving("fault_load", *flags, env={"FAULT_DIES": str(flag)}) as server, unharmed(server, 3, 3):
         flag.touch()
         server.workers()[0].kill()

@@ -24,7 +24,7 @@ GAUGES = ("panglot_shared_bodies", "panglot_request_memory_bytes", "panglot_requ
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    flags = ("--max-body", "3m", "--queue", str(QUEUE), "--body-gap", "1")
+    flags = ("--max-body", "3m", "--queue", str(QUEUE), "--body-gap", "3")
     with serving("tensors", "--grpc-port", "0", *flags) as running:
         yield running
     assert "Traceback" not in running.log
@@ -53,9 +53,11 @@ def send_large(client: Client, stream: int, body: bytes = LARGE, ended: bool = T
 
 
 def fill_the_queue(client: Client, server: Server) -> None:
+    """For as long as the first of them sleeps: then there is a place again."""
+    before = server.metric("panglot_dropped_total", reason="queue_full")
     for _ in range(QUEUE + 40):
-        client.data(client.open(INFER), message(infer(name="sleep", values=(2.0,))), ended=True)
-    wait_until(lambda: server.metric("panglot_dropped_total", reason="queue_full") > 0)
+        client.data(client.open(INFER), message(infer(name="sleep", values=(6.0,))), ended=True)
+    wait_until(lambda: server.metric("panglot_dropped_total", reason="queue_full") > before)
 
 
 def test_calls_that_a_full_queue_refuses(client: Client, server: Server) -> None:

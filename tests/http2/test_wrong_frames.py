@@ -174,8 +174,9 @@ def test_a_call_that_is_cut_into_single_bytes_is_the_same(server: Server) -> Non
 def test_data_after_the_end_of_a_stream(server: Server) -> None:
     with Client(server) as client:
         stream = client.open(INFER)
-        client.data(stream, message(infer(name="sleep", values=(0.5,))), ended=True)
-        client.data(stream, b"more")
+        # In one go: when the call has been answered, the same data ends the connection.
+        asked = message(infer(name="sleep", values=(0.5,)))
+        client.send(frame(DATA, END_STREAM, stream, asked), frame(DATA, 0, stream, b"more"))
         assert client.reset_of(stream) == STREAM_CLOSED
         assert client.is_well()
         client.data(client.next - 2, b"more")

@@ -11,7 +11,7 @@ import pytest
 from panglot.settings import Settings
 from panglot.settings.counts import exactly
 from panglot.tools.doctor import machine
-from support.server import panglot, serving, wait_until
+from support.server import lives, panglot, serving, wait_until
 
 SCRIPT = "import os\n\ndef predict(request):\n    return os.environ.get('CUDA_MPS_PIPE_DIRECTORY', '')\n"
 DAEMON = """#!/bin/sh
@@ -60,10 +60,10 @@ def test_workers_find_it_and_it_ends_with_the_server(path: str, script: Path) ->
 def test_it_ends_when_the_server_is_killed(path: str, script: Path) -> None:
     with serving(script, "--mps", env={"PATH": path}) as server:
         folder = Path(server.predict({}).json())
-        daemon = int((folder / "pid").read_text())
+        daemon = psutil.Process(int((folder / "pid").read_text()))
         server.process.kill()
         server.process.wait()
-        wait_until(lambda: not psutil.pid_exists(daemon) or psutil.Process(daemon).status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: not lives(daemon))
 
 
 def test_wrong_uses_end_in_one_line(path: str, script: Path) -> None:

@@ -46,11 +46,11 @@ def change(server: Server, name: str, what: str) -> httpx.Response:
 
 
 def ask(server: Server, path: str) -> httpx.Response:
-    return httpx.post(server.url + path, json=1, headers=CLIENT)
+    return httpx.post(server.url + path, json=1, headers=CLIENT, timeout=30)
 
 
 def state(server: Server, name: str) -> tuple[str, str]:
-    rows = httpx.post(f"{server.url}/v2/repository/index", headers=CLIENT).json()
+    rows = httpx.post(f"{server.url}/v2/repository/index", headers=CLIENT, timeout=30).json()
     return next((row["state"], row["reason"]) for row in rows if row["name"] == name)
 
 
@@ -93,7 +93,7 @@ def test_at_the_root_a_default_model_that_was_unloaded_is_not_found(server: Serv
             answer = ask(server, path)
             assert answer.status_code == 404
             assert "'main'" in answer.json()["error"]["message"]
-        assert httpx.get(server.url + "/docs", headers=CLIENT).status_code == 200
+        assert httpx.get(server.url + "/docs", headers=CLIENT, timeout=30).status_code == 200
     finally:
         assert change(server, "main", "load").status_code == 200
     assert ask(server, "/").status_code == 200

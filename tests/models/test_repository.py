@@ -112,7 +112,10 @@ def test_changed_files_are_served_after_a_load(server: Server, tmp_path: Path) -
 @pytest.mark.rest("a load while models are unloaded")
 def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None:
     """Requests that run, and one whose body is still arriving, are answered; later ones are told."""
-    write_model(tmp_path / "slow", body="import time\n\n\ndef predict(x):\n    time.sleep(1)\n    return x\n")
+    # The first one runs until all that is to come meanwhile has come.
+    go = tmp_path.parent / f"{tmp_path.name}-go"
+    waits = f"    while not os.path.exists({str(go)!r}):\n        time.sleep(0.01)\n"
+    write_model(tmp_path / "slow", body=f"import os, time\n\n\ndef predict(x):\n{waits}    return x\n")
     assert change(server, "slow", "load").status_code == 200
     results: list[int] = []
     with server.new_client() as client:
@@ -123,14 +126,14 @@ def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None
         wait_until(lambda: server.metric("panglot_requests_in_progress", model="slow") == 1)
         gone = threading.Event()
 
-        def body() -> Iterator[bytes]:
+        def parts() -> Iterator[bytes]:
             yield b"[1,"
             assert gone.wait(30)
             yield b"2]"
 
         arriving = threading.Thread(
             target=lambda: results.append(
-                httpx.post(f"{server.url}/models/slow/predict", content=body(), timeout=30).status_code
+                httpx.post(f"{server.url}/models/slow/predict", content=parts(), timeout=30).status_code
             )
         )
         arriving.start()
@@ -138,6 +141,7 @@ def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None
         assert change(server, "slow", "unload").status_code == 200
         assert server.client.post("/models/slow/predict", json=1).status_code == 404
         assert index(server)["slow", ""] == ("UNAVAILABLE", "unloaded")
+        go.touch()
         gone.set()
         thread.join()
         arriving.join()
@@ -210,12 +214,12 @@ def test_what_cannot_be_loaded(guarded: Server, name: str, what: str, body: str,
 
 def test_the_token_of_clients_changes_no_models(guarded: Server) -> None:
     """Nor does a password, nor a browser that has logged in with it; and the other token opens nothing else."""
-    login = httpx.post(f"{guarded.url}/login", headers=CLIENT)
+    login = httpx.post(f"{guarded.url}/login", headers=CLIENT, timeout=30)
     assert login.status_code == 204
     cookie = {"cookie": login.headers["set-cookie"].partition(";")[0]}
     for headers in ({}, CLIENT, cookie, {"authorization": f"Basic {CONTROL}"}, {"authorization": "Bearer"}):
         for what in ("load", "unload"):
-            answer = httpx.post(f"{guarded.url}/v2/repository/models/echo/{what}", headers=headers)
+            answer = httpx.post(f"{guarded.url}/v2/repository/models/echo/{what}", headers=headers, timeout=30)
             assert answer.status_code == 401, headers
             assert answer.headers["www-authenticate"] == "Bearer"
     for path in ("/models/echo/predict", "/predict", "/v2/repository/index"):
@@ -293,7 +297,7 @@ def places() -> Iterator[tuple[str, str, str]]:
 
 def test_every_route_asks_for_the_token_it_declares(guarded: Server) -> None:
     for method, path, access in places():
-        asked = {name: httpx.request(method, guarded.url + path, headers=headers).status_code
+        asked = {name: httpx.request(method, guarded.url + path, headers=headers, timeout=30).status_code
                  for name, headers in (("nobody", {}), ("client", CLIENT), ("admin", ADMIN))}  # fmt: skip
         may = {
             "nobody": access == PUBLIC,

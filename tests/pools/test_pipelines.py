@@ -313,6 +313,8 @@ def test_an_answer_in_parts_comes_from_the_last_pool(tmp_path: Path) -> None:
 def test_a_pool_that_keeps_dying_is_visible() -> None:
     """With nothing to do, twice in a row: then there is a pause, and whoever comes is told."""
     with serving("row_script", *ROW, "--restart-delay", "5", "--restart-delay-max", "5") as server:
+        # Ready with one worker of each pool: the other of the first pool would pass for a successor.
+        wait_until(lambda: server.metric("panglot_workers", pool="preprocess", state="ready") == 2)
         known = {worker.pid for worker in server.workers()}
         last = server.predict({"id": 1}).json()["pids"][2]
         os.kill(last, signal.SIGKILL)

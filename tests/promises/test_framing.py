@@ -108,7 +108,7 @@ def test_who_only_stops_sending_gets_the_answer(server: Server, requests: bytes)
         client.socket.shutdown(socket.SHUT_WR)
         count = requests.count(b"POST")
         assert [reply.status for reply in client.replies(count)] == [200] * count
-        assert client.wait_closed(5)
+        assert client.wait_closed()
         assert not client.data
 
 
@@ -122,7 +122,7 @@ def test_an_answer_that_is_large_or_in_parts() -> None:
         client.socket.shutdown(socket.SHUT_WR)
         reply = client.reply()
         assert (reply.status, reply.body.count(b"number")) == (200, 3)
-        assert client.wait_closed(5)
+        assert client.wait_closed()
 
 
 def test_half_a_request_is_no_request(server: Server) -> None:
@@ -130,7 +130,7 @@ def test_half_a_request_is_no_request(server: Server) -> None:
         client.send(slow(), GOOD[:-1])
         client.socket.shutdown(socket.SHUT_WR)
         assert client.reply().status == 200
-        assert client.wait_closed(5)
+        assert client.wait_closed()
         assert not client.data
     wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 

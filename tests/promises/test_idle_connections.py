@@ -31,7 +31,7 @@ def test_the_longest_idle_makes_way() -> None:
         for client in newcomers:
             client.send(GOOD)
             assert client.reply().status == 200
-        assert [client.wait_closed(5) for client in idle[1:5]] == [True] * 4
+        assert [client.wait_closed() for client in idle[1:5]] == [True] * 4
         for client in (idle[0], *idle[5:], *newcomers):
             client.send(GOOD)
             assert client.reply().status == 200

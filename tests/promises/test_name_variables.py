@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import PACKAGES, panglot, serving
+from support.server import PACKAGES, panglot, serving, wait_until
 
 BESIDE_A_SERVICE = {
     "PANGLOT_PORT": "tcp://10.0.0.1:80",
@@ -27,7 +27,8 @@ WARNING = "PANGLOT_MAX_BACH is no setting and has no effect; the nearest is PANG
 
 def test_a_pod_beside_a_service_called_panglot_starts() -> None:
     with serving("function", env=BESIDE_A_SERVICE) as server:
-        assert len(server.workers()) == 2
+        # It is ready with the first of them.
+        wait_until(lambda: len(server.workers()) == 2)
     assert "warning" not in server.log
 
 

@@ -130,7 +130,7 @@ def test_batch_mates_do_not_count(tmp_path: Path) -> None:
 
 
 def test_it_is_refused_for_a_while() -> None:
-    with serving(SINGLE, "--poison-deaths", "1", "--poison-time", "1") as server:
+    with serving(SINGLE, "--poison-deaths", "1", "--poison-time", "4") as server:
         assert server.predict(POISON).status_code == 422
         died = deaths(server)
         assert server.predict(POISON).status_code == 422

@@ -83,7 +83,9 @@ def make_room(connections: int) -> None:
 
 async def arrive(server: Server, count: int) -> list[Guest]:
     async def one() -> Guest:
-        return Guest(*await asyncio.open_connection("127.0.0.1", server.port))
+        # Its time counts from before the server can know of it: this loop may learn late that it is connected.
+        came = time.monotonic()
+        return Guest(*await asyncio.open_connection("127.0.0.1", server.port), came=came)
 
     return list(await asyncio.gather(*(one() for _ in range(count))))
 

@@ -33,6 +33,16 @@ def children(process: psutil.Process | int, recursive: bool = False) -> list[psu
     return found
 
 
+def zombies(pid: int) -> list[psutil.Process]:
+    """Children of a process that have ended and were not waited for; one that has gone meanwhile is none."""
+    left = []
+    for child in children(pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                left.append(child)
+    return left
+
+
 def started(process: psutil.Process) -> float:
     """When a process was started, in seconds since the machine was; 0 when it has gone."""
     fields = _stat(process.pid)

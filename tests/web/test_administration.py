@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from support.models import all_of
+from support.ports import free_port
 from support.server import PACKAGES, Server, serving, wait_until
 
 CLIENT, ADMIN = "a-token-of-clients", "a-token-of-the-operator"
@@ -124,8 +125,9 @@ def test_models_share_a_port_for_administration(atlas: Callable[..., Path]) -> N
     """Those that are loaded later share it too."""
     first, late = atlas("sharing/first"), atlas("sharing/late")
     atlas("sharing/second")
+    port = str(free_port())
     for package in first.parent.iterdir():
-        (package / "port.txt").write_text("18431")
+        (package / "port.txt").write_text(port)
     beside = first.parents[1] / "late"
     late.rename(beside)
     with serving(all_of(first.parent), "--default", "first", "--admin", env=environment(first)) as running:

@@ -12,7 +12,7 @@ import pytest
 
 from panglot.web.access.sessions import LIFE, Sessions
 from support.browser import browsing
-from support.server import Server, serving
+from support.server import Server, serving, wait_until
 
 TOKEN = "a secret of many letters"
 RIGHT = {"authorization": f"Bearer {TOKEN}"}
@@ -37,7 +37,7 @@ def ask(server: Server, method: str, path: str, **headers: str) -> int:
         **{name.replace("_", "-"): text for name, text in headers.items()},
     }
     body = {"text": "a fox", "labels": ["fox"], "options": None} if method == "POST" else None
-    return httpx.request(method, server.url + path, json=body, headers=own).status_code
+    return httpx.request(method, server.url + path, json=body, headers=own, timeout=30).status_code
 
 
 def test_a_browser_is_shown_a_form_and_a_program_is_not(server: Server) -> None:
@@ -71,7 +71,10 @@ def test_it_opens_pages_and_lets_try(server: Server) -> None:
     for path in ("/", "/status", "/status.json", "/openapi.json", "/docs"):
         assert ask(server, "GET", path) == 200
     assert ask(server, "POST", "/predict", origin=server.url) == 200
+    before = set(server.workers())
     assert ask(server, "POST", "/reload", origin=server.url) == 202
+    # Another test compares the workers before and after it does something.
+    wait_until(lambda: server.workers() and not before & set(server.workers()))
 
 
 def test_no_page_of_another_origin_can_use_it(server: Server) -> None:

@@ -144,7 +144,7 @@ WRONG: dict[str, tuple[int, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_declares_every_failure(case: str, server: Server, described: dict[str, Any]) -> None:
     status, request = WRONG[case]
-    answer = httpx.post(server.url + "/predict", **request)
+    answer = httpx.post(server.url + "/predict", **request, timeout=30)
     assert answer.status_code == status
     check_answer(described, answer)
 
@@ -162,7 +162,7 @@ def test_declares_what_is_right(server: Server, described: dict[str, Any]) -> No
 
 def test_declares_the_neutral_refusals(server: Server, described: dict[str, Any]) -> None:
     for path in (path for path, methods in described["paths"].items() if "get" in methods):
-        answer = httpx.get(server.url + path, headers={"host": "elsewhere.example"})
+        answer = httpx.get(server.url + path, headers={"host": "elsewhere.example"}, timeout=30)
         assert answer.status_code == 403
         check_answer(described, answer)
 

@@ -26,6 +26,7 @@ HEAVIEST = 280_000
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with serving("documented_json", "--dev", "--workers", "2") as server:
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         server.predict({"text": "a fox", "labels": ["fox"], "options": None}, headers={"x-request-id": "good-one"})
         server.predict({"text": "fail", "labels": [], "options": None}, headers={"x-request-id": "bad-one"})
         server.predict({"labels": None}, headers={"x-request-id": "refused-one"})
