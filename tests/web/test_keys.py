@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import httpx
 import pytest
 
-from panglot.web.access import key_file
+from panglot.web.access import key_file, key_watch
 from panglot.web.access.hidden_headers import Credentials
+from panglot.web.access.keys import Keys
 from support.rpc import Rpc
 from support.server import PACKAGES, Server, panglot, serving, wait_until
 from support.two_fronts import FRONTS
@@ -53,10 +56,8 @@ def hear(server: Server, said: str, mark: int) -> None:
 
 
 def rewrite(file: Path, text: str) -> None:
-    """In one step: a server that looks between emptying and writing would find a file without keys, and use it."""
-    draft = file.with_suffix(".draft")
-    draft.write_text(text)
-    draft.rename(file)
+    """As editors do it, which empty the file first."""
+    file.write_text(text)
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +258,27 @@ def test_a_revoked_key_ends_on_open_connections_while_others_go_on(server: Serve
             thread.join()
     assert set(answers) == {200}
     assert figures(server, "free")["open"] == 0
+
+
+def test_a_file_that_is_being_written_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a look between the emptying and the writing would revoke all keys for a second."""
+    looks = iter([(1, 1, 9, 1), (1, 1, 0, 2), (1, 1, 9, 3), (1, 1, 9, 3), (1, 1, 9, 3), None, None])
+    seen: list[Any] = []
+    read: list[Any] = []
+
+    def stamp(file: str) -> Any:
+        seen.append(next(looks))
+        if seen[-1] is None:
+            raise OSError("the end of the story")
+        return seen[-1]
+
+    monkeypatch.setattr(key_watch, "_stamp", stamp)
+    monkeypatch.setattr(key_watch, "EVERY", 0.0)
+    monkeypatch.setattr(key_watch, "SETTLED", 0.0)
+    monkeypatch.setattr(key_file, "read", lambda file: read.append(seen[-1]) or [])
+    with pytest.raises(OSError, match="the end"):
+        asyncio.run(key_watch.KeyWatch("keys.toml", Keys([])).run())
+    assert read == [(1, 1, 9, 3)]
 
 
 def test_a_key_that_gets_a_rate_begins_with_all_of_it(server: Server, file: Path) -> None:

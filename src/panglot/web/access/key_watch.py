@@ -13,6 +13,8 @@ from panglot.web.access.keys import Keys
 
 EVERY = 1.0
 """Seconds between two looks. A look is a `stat`, which also sees the links that Kubernetes swaps."""
+SETTLED = 0.2
+"""Seconds that the file must not change before it is read: many editors empty a file, and then write it."""
 log = logging.getLogger("panglot.access")
 
 Stamp = tuple[int, int, int, int] | None
@@ -35,8 +37,10 @@ class KeyWatch:
             # On a thread: the file may be on a disk that hangs, and ten thousand keys take a while to read.
             stamp = await asyncio.to_thread(_stamp, self.file)
             if stamp != known:
-                known = stamp
-                await self._read()
+                await asyncio.sleep(SETTLED)
+                if stamp == await asyncio.to_thread(_stamp, self.file):
+                    known = stamp
+                    await self._read()
             await asyncio.sleep(EVERY)
 
     async def _read(self) -> None:
