@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import random
 
+from panglot.fronts.board import Board
+from panglot.fronts.limits.member_bytes import MemberBytes
+from panglot.fronts.limits.member_quota import MemberQuota
 from panglot.metrics.counters import merged
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, neutral_error
 from panglot.web.limits.quota import Quota
-from panglot.web.limits.shares import Shares
+from panglot.web.limits.shares import Share, Shares
 from panglot.web.models import Model, Models
 from panglot.web.paths import Paths
 from support.still import still_front, still_model
@@ -99,6 +102,25 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
     assert quiet.own > (settings.request_memory - shares.most_common) // 4
     flooded.used = 0
     assert shares.common_used == sum(member.beyond_own for member in members[1:]), "its requests ended after it"
+
+
+def test_a_share_is_that_of_the_server_whichever_front_takes_of_it() -> None:
+    settings = Settings(request_memory=80_000, small_body=100, max_body=50_000)
+    board = Board(2, 2)
+    flooded, quiet = list[Share](), list[Share]()
+    for front in (0, 1):
+        shares = Shares(MemberQuota(settings, board.row(front), board.rows()))
+        for slot, share in enumerate((shares.new(settings), shares.new(settings))):
+            share.count_with(MemberBytes(board, front, slot))
+            (flooded, quiet)[slot].append(share)
+    while sum(share.take(1000, 1000) for share in flooded):
+        pass
+    assert 20_000 < sum(share.used for share in flooded) <= flooded[0].most_for_large
+    assert abs(flooded[0].used - flooded[1].used) <= 1000
+    assert all(share.take(10_000, 10_000) for share in quiet)
+    assert quiet[0].used_by_all() == 20_000
+    quiet[0].count_alone()
+    assert (quiet[0].used_by_all(), quiet[1].used_by_all()) == (10_000, 10_000), "its slot is another model's soon"
 
 
 def test_texts_of_several_models_are_one() -> None:
