@@ -46,6 +46,7 @@ class Figures:
             front.live.load.title, front.live.load.fronts = f"front {member.index}", member.count
 
     async def metrics(self, own: str, listener: int, model: str) -> str:
+        """The figures of all fronts, added up; `own` are those of this one."""
         question = {"what": METRICS, "listener": listener, "model": model}
         others = await self._member.siblings.ask_all(question)
         texts = [self._with_inherited(own, listener, model), *others.values()]

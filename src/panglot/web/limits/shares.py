@@ -102,10 +102,12 @@ class Share:
 
     @property
     def used(self) -> int:
+        """The bytes that the requests of the model use, in this front."""
         return self._used
 
     @used.setter
     def used(self, used: int) -> None:
+        """Count other bytes than before, in all counts that they are in."""
         # Both counts move together. Code that adds to `used` need not know which part of the quota the bytes are from.
         before = self.beyond_own
         self._shares.quota.used += used - self._used
