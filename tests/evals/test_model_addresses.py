@@ -191,6 +191,7 @@ def test_a_private_bucket(tmp_path: Path) -> None:
         assert match[3] == base64.urlsafe_b64encode(signature).decode()
 
 
+@pytest.mark.one_front("each front fetches the files for its own workers")
 def test_a_server_fetches_once(tmp_path: Path, remote: Scripted) -> None:
     """Workers that come later, or again, have copies of the same file. Secrets in addresses are not shown."""
     script = READS.replace("return [", "if reqs[0]['params'].get('die'): __import__('os')._exit(1)\n    return [")
