@@ -61,7 +61,7 @@ def test_codes_of_jobs_are_among_them(said: Said) -> None:
         "jobs_full": "429",
         "jobs_disk": "507",
         "jobs_unavailable": "503",
-        "answer_damaged": "500",
+        "answer_damaged": "500, job",
         "row_lost": "job",
     }
     assert {code: rows[code] for code in statuses} == statuses

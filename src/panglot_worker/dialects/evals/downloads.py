@@ -1,4 +1,4 @@
-"""Files of a model that are named by address: fetched once for a server or front, by the rules for addresses in requests."""
+"""Files of a model that are named by address: fetched once for a front, by the rules for addresses in requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
 
 
 class Downloads:
-    """The files behind addresses. All workers of a server, or of one of its fronts, share them, beside their private folders."""
+    """The files behind addresses. All workers of a front share them, beside their private folders."""
 
     def __init__(self, folder: str, options: Dict[str, Any], limits: Limits, progress: Callable[[str], None]) -> None:
         self.folder = folder
