@@ -126,8 +126,8 @@ def test_no_accepted_job_is_lost_when_a_front_is_killed(victim: int, durable: bo
         threads = [threading.Thread(target=send, args=pair) for pair in ((calm, "calm"), (restless, "restless"))]
         for thread in threads:
             thread.start()
-        for kill in range(2):
-            wait_until(lambda kill=kill: len(accepted) > 60 * (kill + 1), 60)
+        for turn in range(2):
+            wait_until(lambda turn=turn: len(accepted) > 60 * (turn + 1), 60)
             kill(server, victim)
             wait_until(lambda: len(server.fronts()) == 2 and len(server.workers()) == 2, 60)
         wait_until(lambda: len(accepted) > 180, 60)
@@ -219,7 +219,7 @@ def test_a_folder_in_memory_is_not_durable_and_goes_with_the_server() -> None:
         answer = client_of(server, 1).post("/predict", json={}, headers=ASYNC)
         assert answer.headers["x-panglot-durable"] == "false"
         assert answer.json()["durable"] is False
-        owner = f"pid {pid_of(server, 0)} "
+        owner = f"pid {server.process.pid} "
         (folder,) = [path.parent for path in MEMORY.glob(f"{PREFIX}*/lock") if text_of(path).startswith(owner)]
     assert not folder.exists()
 

@@ -25,6 +25,8 @@ STAGES = ("preprocess", "inference", "postprocess")
 def test_every_item_is_answered_exactly_once() -> None:
     flags = ("--pools", "preprocess=2,inference=2,postprocess=2", "--restart-delay", "0", "--queue", "1000")
     with serving("row_script", *flags) as server:
+        # It is ready with one worker of each stage, and each of the last has memory of its own.
+        wait_until(lambda: len(server.workers()) == 6)
         memory = shared_memory(server.process.pid)
         stop = threading.Event()
         with ThreadPoolExecutor(CLIENTS) as threads:
