@@ -34,6 +34,8 @@ LIFE = 1.2
 """Seconds that a process has lived when it is killed."""
 STOPPED = 1.2
 """Seconds that a process stands still: a front is given no connection after one second."""
+NOTICED = 0.5
+"""Seconds after which the parent has noticed that a front was killed."""
 CONTROL = "of-whoever-runs-it"
 RESET, LOST = "reset", "lost by a front that lives"
 PATH = "/models/lent_calls/predict"
@@ -88,8 +90,9 @@ class Owned:
         """What a reset of the connection counts as."""
         killed = self.load.killed
         if self.front is None:
-            # It was on its way to a front that was killed, or its front died before it was looked for.
-            return RESET if any(moment >= self.began for moment in list(killed.values())) else LOST
+            # It was on its way to a front that was killed, or its front died before it was looked for. The parent gives
+            # a front connections until it notices its death, which is a moment after the kill.
+            return RESET if any(moment >= self.began - NOTICED for moment in list(killed.values())) else LOST
         return RESET if self.front in killed else LOST
 
 
