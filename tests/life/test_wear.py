@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from support.server import Server, serving, wait_until
 
 PAUSE = ("--restart-delay", "60", "--restart-delay-max", "60")
@@ -79,6 +81,7 @@ def test_a_successor_that_fails_is_tried_again_at_a_pace(tmp_path: Path) -> None
         assert (tmp_path / "loads").read_text() == "xx"
 
 
+@pytest.mark.one_front("a second worker is the first one of the second front, which then takes no connections")
 def test_a_worker_that_does_not_load_is_tried_again_at_a_pace_while_others_answer(tmp_path: Path) -> None:
     """Answers of the others are no sign that it will load."""
     second = '(HERE / "dislikes").touch()'
