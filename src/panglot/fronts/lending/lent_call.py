@@ -63,17 +63,21 @@ class AddedQuota:
 
     @used.setter
     def used(self, used: int) -> None:
-        self._quota.used += max(0, used - self._body) - max(0, self._used - self._body)
+        self._quota.used += self._more(used)
         self._used = used
 
     def take(self, size: int, total: int) -> bool:
         """Count `size` more bytes of a body that then has `total`; False when these are too many."""
         used = self._used + size
-        more = max(0, used - self._body) - max(0, self._used - self._body)
+        more = self._more(used)
         if more and not self._quota.take(more, total):
             return False
         self._used = used
         return True
+
+    def _more(self, used: int) -> int:
+        """How many more bytes than now are beyond the body, when so many are used."""
+        return max(0, used - self._body) - max(0, self._used - self._body)
 
 
 class LentCall(Call):
